@@ -90,18 +90,6 @@ describe('a login at Coinbase', () => {
     });
 });
 
-describe('the accounts of a relayer', () => {
-  it('are one, and as many as are configured where processes share a store', () => {
-    const relayersOf = (changes: Changes): unknown => {
-      const facilitator = load({ ...NODE, [F]: LOCAL, ...changes }).x402?.facilitator;
-      return facilitator?.mode === 'local' ? facilitator.relayers : undefined;
-    };
-    assert.equal(relayersOf({}), 1);
-    assert.equal(relayersOf({ [`${F}.relayers`]: 1 }), 1);
-    assert.equal(relayersOf({ storage: { redis: { url: 'redis://127.0.0.1:6379' } }, [`${F}.relayers`]: 32 }), 32);
-  });
-});
-
 describe('start-up refuses (facilitators)', () => {
   const at = `${F}.fallbacks[0].url`;
   const rows: readonly Row[] = [
@@ -128,12 +116,6 @@ describe('start-up refuses (facilitators)', () => {
       /must be receipt on a mainnet/,
     ],
     ['real money over plain http', { ...MAINNET, ...fallback('http://two.example') }, at, /https on a mainnet/],
-    [
-      'several relayers on SQLite',
-      { ...NODE, [F]: { ...LOCAL, relayers: 2 } },
-      `${F}.relayers`,
-      /must be 1 with storage.sqlite; several processes need storage.redis/,
-    ],
     ['another login', { [`${F}.auth`]: { type: 'basic' } }, `${F}.auth.type`, /none, bearer or cdp/],
     [
       'a login at Coinbase without its secret',
@@ -165,9 +147,12 @@ describe('start-up refuses (facilitators)', () => {
       `${F}.auth.token`,
       /not used with type: cdp/,
     ],
-    ['no relayer', { ...NODE, [F]: { ...LOCAL, relayers: 0 } }, `${F}.relayers`, /at least 1|from 1|1/],
-    ['too many relayers', { ...NODE, [F]: { ...LOCAL, relayers: 33 } }, `${F}.relayers`, /32/],
-    ['relayers of a facilitator that settles', `${F}.relayers`, 2, /facilitator.relayers|mode local|not|unknown/],
+    [
+      'several relayer accounts',
+      { ...NODE, [F]: { ...LOCAL, relayers: 2 } },
+      `${F}.relayers`,
+      /^is gone: the account of privateKey sends for all processes, .*mode: remote/,
+    ],
     ['another policy on store loss', `${X}.onStoreLoss`, 'forget', /must be deliver or refuse/],
     ['the same facilitator twice', fallback('https://Facilitator.example/'), at, /is there already/],
     [

@@ -107,7 +107,7 @@ describe('what a document leaves out', () => {
       http: { enabled: true },
       mcp: { enabled: false, mountPath: '/mcp' },
       a2a: {
-        ...{ enabled: false, mountPath: '/a2a', errorProfile: 'gateway', continuation: false },
+        ...{ enabled: false, mountPath: '/a2a', errorProfile: 'gateway' },
         ...{ description: undefined, provider: undefined, documentationUrl: undefined, iconUrl: undefined },
         signingKey: undefined,
       },

@@ -428,8 +428,8 @@ const MISTAKES: readonly Mistake[] = [
   [
     'a setting of another kind of facilitator',
     'mode: remote',
-    'mode: remote\n      relayers: 2',
-    '34:7 payments.x402.facilitator.relayers: is not used with mode: remote; remove it',
+    `mode: remote\n      privateKey: 0x${'1'.repeat(64)}`,
+    '34:7 payments.x402.facilitator.privateKey: is not used with mode: remote; remove it',
   ],
   [
     'a facilitator kind that there is not',

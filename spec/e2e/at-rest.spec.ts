@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { Redis } from 'ioredis';
-import { ACTIVATED, CONTINUED, message, send } from '../adapters/a2a/post.ts';
 import { startRedis } from '../support/redis.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { type Canaries, everythingIn, filesIn, found, type Sinks } from './canary-sinks.ts';
@@ -24,23 +23,22 @@ interface Searched {
   readonly sinks: Sinks;
 }
 
-const WAITING = 'the call that waits';
+const UNPAID = 'the unpaid call';
 
 /**
- * Buys, is answered again, leaves an unpaid call waiting, and collects all that the store has of it
+ * Buys, is answered again, is asked for another payment, and collects all that the store has of it
  * by then.
  */
 async function afterPurchases(store: 'Redis' | 'SQLite', sealed: boolean): Promise<Searched> {
   const folder = mkdtempSync(join(tmpdir(), 'acg-at-rest-'));
   // What is compressed could not be searched.
   const redis = store === 'Redis' ? await startRedis({ args: ['--rdbcompression', 'no'] }) : undefined;
-  const [input, answer, waiting] = ['input', 'answer', 'waiting'].map(planted) as [string, string, string];
+  const [input, answer, unpaid] = ['input', 'answer', 'unpaid'].map(planted) as [string, string, string];
   let testbed: Testbed | undefined;
   try {
     testbed = await openTestbed({
       storage: redis === undefined ? { sqlite: { path: join(folder, 'gateway.db') } } : { redis: { url: redis.url } },
       overrides: {
-        ...CONTINUED,
         backend: { headers: { 'x-of-the-merchant': answer } },
         ...(sealed ? { storage: { sealing: SEALING } } : {}),
       },
@@ -55,8 +53,7 @@ async function afterPurchases(store: 'Redis' | 'SQLite', sealed: boolean): Promi
     }
     assert.ok(bodies[0]?.includes(answer), 'what is looked for was in the answer');
     assert.equal(bodies[1], bodies[0], 'what was kept is given again byte for byte');
-    const task = await send(testbed.gateway.url, message(RESOURCE, { secret: waiting }), ACTIVATED);
-    assert.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED');
+    assert.equal((await testbed.gateway.invoke(RESOURCE, { secret: unpaid })).status, 402);
     const { signature } = (decode(proof) as { payload: { signature: string } }).payload;
     const sinks: Record<string, string> = {};
     if (redis !== undefined) {
@@ -73,7 +70,7 @@ async function afterPurchases(store: 'Redis' | 'SQLite', sealed: boolean): Promi
         'the input': input,
         'the answer': answer,
         // Nothing is kept for a caller that has not paid, with keys or without.
-        [WAITING]: waiting,
+        [UNPAID]: unpaid,
         // Its two halves: the transaction has them apart from each other.
         'the signature, r': signature.slice(2, 66),
         'the signature, s': signature.slice(66, 130),
@@ -89,19 +86,19 @@ async function afterPurchases(store: 'Redis' | 'SQLite', sealed: boolean): Promi
 
 for (const store of ['Redis', 'SQLite'] as const)
   describe(`what ${store} keeps of a payment, in its values and in its files`, () => {
-    it('shows nothing of input, answer, signature and waiting call where keys are configured', async () => {
+    it('shows nothing of input, answer, signature and unpaid call where keys are configured', async () => {
       const { canaries, sinks } = await afterPurchases(store, true);
       assert.deepEqual(found(canaries, sinks), []);
     });
 
-    it('shows all of it without keys but the call that waits, so the search can find it', async () => {
+    it('shows all of it without keys but the unpaid call, so the search can find it', async () => {
       const { canaries, sinks } = await afterPurchases(store, false);
       const hits = found(canaries, sinks);
-      for (const name of Object.keys(canaries).filter((name) => name !== WAITING))
+      for (const name of Object.keys(canaries).filter((name) => name !== UNPAID))
         assert.ok(
           hits.some((hit) => hit.startsWith(`${name} is in`)),
           `${name}: ${hits.join('; ')}`,
         );
-      assert.ok(!hits.some((hit) => hit.startsWith(WAITING)));
+      assert.ok(!hits.some((hit) => hit.startsWith(UNPAID)));
     });
   });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../src/json/types.ts';
-import { type Body, CHANNELS } from './mandate-channels.ts';
-import { INPUT, type MandateTestbed, openMandateTestbed, PRICE_UNITS, TOOL } from './mandate-testbed.ts';
+import { CHANNELS } from './mandate-channels.ts';
+import { INPUT, type MandateTestbed, openMandateTestbed, TOOL } from './mandate-testbed.ts';
 
 const objectOf = (header: string): Json => JSON.parse(Buffer.from(header, 'base64url').toString()) as Json;
 
@@ -80,81 +79,6 @@ for (const channel of ['mcp', 'a2a'] as const)
       assert.equal(free.code, undefined, free.raw);
     });
   });
-
-describe('a task that waits for its payment and its mandate', () => {
-  let testbed: MandateTestbed;
-  before(async () => {
-    testbed = await openMandateTestbed(CHANNELS.a2a);
-  });
-  after(() => testbed?.close());
-
-  const X402 = 'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2';
-  interface Task {
-    readonly id: string;
-    readonly status: { readonly state: string; readonly message: { readonly metadata?: Record<string, unknown> } };
-    readonly artifacts: readonly [{ readonly parts: readonly [{ readonly data: Body }] }];
-  }
-  const message = async (more: object, headers: Readonly<Record<string, string>> = {}): Promise<Task> => {
-    const answer = await fetch(`${testbed.gateway.url}/a2a`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'a2a-version': '1.0', 'a2a-extensions': X402, ...headers },
-      body: JSON.stringify({
-        ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
-        params: { message: { messageId: randomUUID(), role: 'ROLE_USER', ...more } },
-      }),
-    });
-    const { result } = (await answer.json()) as { readonly result: { readonly task: Task } };
-    return result.task;
-  };
-  const ordered = (): Promise<Task> => message({ parts: [{ data: { resource: TOOL, input: INPUT } }] });
-  const bodyOf = (task: Task): Body => task.artifacts[0].parts[0].data;
-
-  it('goes on with both, the mandate in the header', async () => {
-    const asked = await ordered();
-    assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
-    const proof = await testbed.proofFor(bodyOf(asked));
-    const mandate = testbed.mandateFor(bodyOf(asked), testbed.pays()).header;
-    const pay = { taskId: asked.id, parts: [{ text: 'paid' }], metadata: { 'x402.payment.payload': proof } };
-    const done = await message(pay, { 'agent-authorization': mandate });
-    assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
-  });
-
-  it('waits on when the payment came alone, and takes the mandate from a repeated call', async () => {
-    const asked = await ordered();
-    const proof = await testbed.proofFor(bodyOf(asked));
-    const before = await testbed.buyer.balance();
-    const pay = { taskId: asked.id, metadata: { 'x402.payment.payload': proof } };
-    const refused = await message({ ...pay, parts: [{ text: 'paid' }] });
-    assert.equal(refused.status.state, 'TASK_STATE_INPUT_REQUIRED', JSON.stringify(refused));
-    assert.equal(bodyOf(refused).code, 'AUTHORIZATION_REQUIRED');
-    assert.deepEqual(refused.status.message.metadata ?? {}, {}, 'no second payment is asked for');
-    assert.equal(await testbed.buyer.balance(), before);
-    const inside = testbed.mandateFor(bodyOf(refused), testbed.pays()).header;
-    const parts = [{ data: { resource: TOOL, input: { ...INPUT, _authorization: inside } } }];
-    const done = await message({ ...pay, parts });
-    assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
-    assert.equal(before - (await testbed.buyer.balance()), PRICE_UNITS);
-  });
-
-  it('can be paid by another buyer after a payment whose mandate was refused', async () => {
-    const asked = await ordered();
-    const pay = async (mandate: string): Promise<Task> => {
-      const proof = await testbed.proofFor(bodyOf(asked));
-      const parts = [{ text: 'paid' }];
-      return message(
-        { taskId: asked.id, parts, metadata: { 'x402.payment.payload': proof } },
-        { 'agent-authorization': mandate },
-      );
-    };
-    const refused = await pay('AAAA');
-    assert.deepEqual(
-      [refused.status.state, bodyOf(refused).code],
-      ['TASK_STATE_INPUT_REQUIRED', 'AUTHORIZATION_INVALID'],
-    );
-    const done = await pay(testbed.mandateFor(bodyOf(asked), testbed.pays()).header);
-    assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
-  });
-});
 
 describe('large headers', () => {
   let testbed: MandateTestbed;

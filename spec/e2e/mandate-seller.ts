@@ -32,7 +32,7 @@ export const now = (): number => Math.floor(Date.now() / 1_000);
 /** The part of the configuration that trusts the parties of a mint. */
 export function trusting({ parties }: Mint, resources: readonly string[], more: ConfigObject = {}): ConfigObject {
   return {
-    protocols: { mcp: { enabled: true }, a2a: { enabled: true, continuation: true } },
+    protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
     authorization: {
       ap2: {
         enabled: true,

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { relayerAddresses } from '../../src/payments/x402/evm/relayer-keys.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
@@ -16,13 +15,13 @@ const INPUT = { city: 'Zurich' };
 const AT_ONCE = 6;
 const SOON_MS = 90_000;
 
-describe('two gateways with one relayer of two accounts', () => {
+describe('two gateways with one relayer', () => {
   const ends = new AsyncDisposableStack();
   const payTo = privateKeyToAddress(generatePrivateKey());
   let chain: Chain;
   let backend: SampleBackend;
   let redis: TestRedis;
-  let accounts: readonly string[];
+  let relayer: string;
   let prepared: readonly PreparedGateway[];
   let gateways: GatewayProcess[];
   let price: bigint;
@@ -34,17 +33,13 @@ describe('two gateways with one relayer of two accounts', () => {
     ends.defer(() => backend.stop());
     redis = await startRedis();
     ends.defer(() => redis.stop());
-    accounts = await relayerAddresses(chain.relayerKey, 2);
-    for (const account of accounts) await chain.fundGas(account);
+    relayer = privateKeyToAddress(chain.relayerKey).toLowerCase();
     const directory = await temporaryDirectory(ends, 'relayers-');
     const parts = {
       ...{ chain, backendUrl: backend.url, payTo, facilitator: { mode: 'local' } as const },
       storage: { redis: { url: redis.url } },
-      overrides: {
-        // Of both: a proof names the address of what it buys.
-        merchant: { publicBaseUrl: 'http://127.0.0.1:8080' },
-        payments: { x402: { facilitator: { relayers: 2 } } },
-      },
+      // Of both: a proof names the address of what it buys.
+      overrides: { merchant: { publicBaseUrl: 'http://127.0.0.1:8080' } },
     };
     prepared = [await prepareGateway(directory, parts), await prepareGateway(directory, parts)];
     gateways = await Promise.all(prepared.map((gateway) => gateway.start()));
@@ -65,41 +60,27 @@ describe('two gateways with one relayer of two accounts', () => {
     await answer.arrayBuffer();
     return answer.status;
   };
-  const ownOf = async (gateway: GatewayProcess): Promise<string> =>
-    String((await gateway.logged(({ msg }) => msg === 'relayer account leased'))['relayer']);
-  const blockNumber = async (): Promise<number> => Number(await chain.request('eth_blockNumber', []));
-  /** Who sent the transactions of the relayer in the blocks after this one. */
-  const sendersAfter = async (block: number): Promise<readonly string[]> => {
-    const senders: string[] = [];
-    for (let number = block + 1; number <= (await blockNumber()); number += 1) {
-      const found = await chain.request('eth_getBlockByNumber', [`0x${number.toString(16)}`, true]);
-      const { transactions } = found as { readonly transactions: readonly { readonly from: string }[] };
-      senders.push(...transactions.map(({ from }) => from).filter((from) => accounts.includes(from)));
-    }
-    return senders;
-  };
+  /** How many transactions of the relayer are in blocks. */
+  const sent = async (): Promise<number> => Number(await chain.request('eth_getTransactionCount', [relayer, 'latest']));
   const gatewayAt = (index: number): GatewayProcess => gateways[index] ?? assert.fail(`gateway ${index} runs`);
 
-  it('send from an account each, and settle each payment once', async () => {
-    const owned = await Promise.all(gateways.map(ownOf));
-    assert.deepEqual(new Set(owned), new Set(accounts));
+  it('send from its account at once, and settle each payment once', async () => {
     const buyers = await Promise.all(Array.from({ length: 2 * AT_ONCE }, (): Promise<Buyer> => createBuyer(chain)));
     const proofs = await Promise.all(
       buyers.map((buyer, index) => proofFor(at(gatewayAt(index % 2)), buyer, RESOURCE, INPUT)),
     );
-    const block = await blockNumber();
+    const before = await sent();
     const statuses = await Promise.all(proofs.map((proof, index) => pay(gatewayAt(index % 2), proof)));
     assert.deepEqual(new Set(statuses), new Set([200]));
-    assert.deepEqual(new Set(await sendersAfter(block)), new Set(accounts));
+    assert.ok((await sent()) >= before + 2, 'a transaction of each at least');
     const income = await chain.balanceOf(payTo);
     price = income / BigInt(statuses.length);
     assert.ok(price > 0n);
     assert.equal(income, price * BigInt(statuses.length));
   });
 
-  it('judge what the other one sent before it died, and a new process gets its account', async () => {
+  it('judge what the other one sent before it died, and a new process sends after it', async () => {
     const [dying, other] = [gatewayAt(0), gatewayAt(1)];
-    const account = await ownOf(dying);
     const before = await chain.balanceOf(payTo);
     const proof = await proofFor(at(other), await createBuyer(chain), RESOURCE, INPUT);
     await chain.request('evm_setAutomine', [false]);
@@ -117,10 +98,8 @@ describe('two gateways with one relayer of two accounts', () => {
 
     const fresh = await (prepared[0] ?? assert.fail('it was prepared')).start();
     gateways[0] = fresh;
-    assert.equal(await ownOf(fresh), account);
-    const block = await blockNumber();
     assert.equal(await pay(fresh, await proofFor(at(fresh), await createBuyer(chain), RESOURCE, INPUT)), 200);
-    assert.deepEqual(await sendersAfter(block), [account]);
+    assert.equal(await chain.balanceOf(payTo), before + 2n * price);
   });
 });
 

@@ -8,7 +8,6 @@ import { ledgerContract } from './contract-ledger.ts';
 import { mandateContract } from './contract-mandates.ts';
 import { receiptContract } from './contract-receipts.ts';
 import { tailContract } from './contract-tail.ts';
-import { taskContract } from './contract-tasks.ts';
 import { workContract } from './contract-work.ts';
 import { type OpenStore, opened } from './opened.ts';
 
@@ -22,7 +21,6 @@ export function storeContract(name: string, open: OpenStore): void {
   receiptContract(name, open);
   mandateContract(name, open);
   freeMandateContract(name, open);
-  taskContract(name, open);
   checkoutContract(name, open);
 
   describe(`${name}: health`, () => {

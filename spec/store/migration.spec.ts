@@ -69,14 +69,13 @@ describe('a file of the last release', () => {
     await store.close();
   });
 
-  it('is worked on: what is due is found, answers can be kept, tasks claimed', async () => {
+  it('is worked on: what is due is found, answers can be kept', async () => {
     let now = NOW;
     const store = openSqliteStore({ path: oldFile('work'), limits: LIMITS, now: () => now });
     const record = (await store.ledger.read(sha256('undelivered'))) ?? assert.fail();
     const keeping = { answer: keptAnswer(), forMs: 1_000 };
     assert.equal((await store.ledger.note({ ...holder(record), leaseMs: 10, keeping })).kind, 'done');
     assert.equal((await store.ledger.kept(record.payId))?.status, keeping.answer.status);
-    assert.equal(await store.tasks.claim('task', 'buyer', 'attempt', 1_000), true);
     assert.equal(await store.secrets.agree('name', 'first'), 'first');
     now = NOW + 5;
     const due = await store.ledger.due(10);

@@ -37,9 +37,6 @@ describe('when Redis fails', () => {
     const command = move(record, 'settling');
     await refusedPromptly(bed.store.ledger.advance(command));
     await refusedPromptly(bed.store.feed.page({ limit: 1 }));
-    await refusedPromptly(bed.store.tasks.holder('task'));
-    await refusedPromptly(bed.store.tasks.claim('task', 'buyer', 'attempt', 60_000));
-    await refusedPromptly(bed.store.tasks.decline('task', 60_000));
     assert.equal((await bed.store.check()).status, 'unreachable');
     await bed.server.restart();
     await recovered(bed.store);

@@ -22,8 +22,6 @@ async function everything(payId: string): Promise<unknown> {
     kept: await redis.get(`${TAG}res:${payId}`),
     events: await redis.xrange(`${TAG}ev`, '-', '+'),
     receipts: await redis.hgetall(`${TAG}rcpt`),
-    task: await redis.hgetall(`${TAG}task:${payId}`),
-    declined: await redis.zrange(`${TAG}tasks:declined`, '0', '-1'),
     receiptLists: await Promise.all(
       ['done', 'owed', 'uncertain', 'names', 'ids'].map((list) => redis.zrange(`${TAG}rcpt:${list}`, '0', '-1')),
     ),
@@ -107,8 +105,6 @@ const COMMANDS: readonly (readonly [name: string, from: 'reserved' | 'settling' 
     'reserved',
     (record) => () => over.store.receipts.write([receipt(record.receiptId, record.requestId)]),
   ],
-  ['a claimed task', 'reserved', (record) => () => over.store.tasks.claim(record.payId, 'buyer', 'attempt', LEASE_MS)],
-  ['a declined task', 'reserved', (record) => () => over.store.tasks.decline(record.payId, LEASE_MS)],
 ];
 
 describe('a command whose answer is lost, sent again', () => {

@@ -29,7 +29,7 @@ const aged = (age: number) => claimOf(undefined, { age });
 /** A file of the release before mandates had an epoch, with what `fill` puts into it. */
 const releasedFile = (fill: string) => {
   const db = new DatabaseSync(path);
-  db.exec(`${MIGRATIONS.slice(0, 4).join('')} PRAGMA application_id = ${0x41434731}; PRAGMA user_version = 4; ${fill}`);
+  db.exec(`${MIGRATIONS.slice(0, 3).join('')} PRAGMA application_id = ${0x41434731}; PRAGMA user_version = 3; ${fill}`);
   db.close();
 };
 

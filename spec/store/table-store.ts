@@ -16,7 +16,6 @@ import {
   reserve,
 } from '../../src/payments/ledger/table.ts';
 import { MOST_UNPAID } from '../../src/payments/ledger/unpaid.ts';
-import { DECLINED, type TaskClaims } from '../../src/payments/settlement/task-claims.ts';
 import { listsOf, type Receipt, type ReceiptList } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { tableClaims } from '../checkouts/table-claims.ts';
@@ -182,7 +181,6 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
       trimmed: () => ({ length: 0, age: 0 }),
       trimmedRange: async () => undefined,
     },
-    tasks: mapTasks(now),
     mandates: mapRegister(uses, now),
     checkouts: tableClaims(now),
     secrets: {
@@ -198,40 +196,5 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
     check: async () => ({ status: 'ok' }),
     tidy: async () => false,
     close: async () => undefined,
-  };
-}
-
-function mapTasks(now: () => number): TaskClaims {
-  type Held = { readonly claimant: string; readonly attempts: Set<string>; kept: boolean; until: number };
-  const held = new Map<string, Held>();
-  const declined = new Map<string, number>();
-  const standing = (task: string): Held | undefined => {
-    for (const [name, { until }] of held) if (until <= now()) held.delete(name);
-    return held.get(task);
-  };
-  const holderOf = (task: string): string | undefined =>
-    standing(task)?.claimant ?? ((declined.get(task) ?? 0) > now() ? DECLINED : undefined);
-  return {
-    holder: async (task) => holderOf(task),
-    async claim(task, claimant, attempt, forMs) {
-      if ((holderOf(task) ?? claimant) !== claimant) return false;
-      const found = standing(task) ?? { claimant, attempts: new Set<string>(), kept: false, until: 0 };
-      found.attempts.add(attempt);
-      found.until = now() + forMs;
-      held.set(task, found);
-      return true;
-    },
-    async end(task, claimant, attempt, how) {
-      const found = standing(task);
-      if (found?.claimant !== claimant) return;
-      found.attempts.delete(attempt);
-      found.kept ||= how === 'kept';
-      if (how === 'worthless' || (!found.kept && found.attempts.size === 0)) held.delete(task);
-    },
-    async decline(task, forMs) {
-      if ((holderOf(task) ?? DECLINED) !== DECLINED) return false;
-      if (holderOf(task) === undefined) declined.set(task, now() + forMs);
-      return true;
-    },
   };
 }

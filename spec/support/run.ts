@@ -75,7 +75,7 @@ async function open() {
     payTo: LOCAL_PAYEE,
     ...(token === undefined || token === '' ? {} : { adminToken: token }),
     overrides: {
-      protocols: { mcp: { enabled: true }, a2a: { enabled: true, continuation: true }, acp: checkout.protocol },
+      protocols: { mcp: { enabled: true }, a2a: { enabled: true }, acp: checkout.protocol },
       authorization: await trustTestKeys(KEYS_FOLDER),
       backend: { passthrough: { enabled: true } },
       resources: {

@@ -21,7 +21,6 @@ import type { PreflightInPlace } from '../server/http/origin.ts';
 import { published } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
 import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
-import type { Store } from '../store/port/store.ts';
 import { INVOKE_PATH } from './call-shortcut.ts';
 import { headRoom } from './head-room.ts';
 import type { IngressGuards } from './ingress-guards.ts';
@@ -32,7 +31,6 @@ interface AdapterParts {
   readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'backend' | 'server' | 'limits'>;
   readonly catalogue: Catalogue;
   readonly offers: Offers;
-  readonly store: Pick<Store, 'tasks' | 'secrets'>;
   /** The memory for answers that go into a message as a whole. */
   readonly budget: AnswerBudget;
   /** Every call passes its entrance first. */
@@ -73,7 +71,7 @@ export function mountAdapters(
   parts: AdapterParts,
   purchase: readonly RequestHandler[],
 ): readonly CallMount[] {
-  const { config, catalogue, store, budget, ingressGuards, checkouts, loadedAdapters } = parts;
+  const { config, catalogue, budget, ingressGuards, checkouts, loadedAdapters } = parts;
   const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
@@ -89,7 +87,7 @@ export function mountAdapters(
     mount('mcp', withSlash(mcp.mountPath), loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
   if (loadedAdapters.a2a !== undefined) {
     const { a2aAdapter, a2aDocuments } = loadedAdapters.a2a;
-    const adapter = a2aAdapter({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
+    const adapter = a2aAdapter(a2a.errorProfile, budget);
     mount('a2a', withSlash(a2a.mountPath), adapter);
     // Behind the mount: a router in which nothing matches would hold every call back for a turn of
     // the event loop.

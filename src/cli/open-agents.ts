@@ -32,7 +32,7 @@ export async function openAgents(
 ) {
   const store = await openers.openStore(storeConfig(config), log);
   opened.push(() => store.close());
-  const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log, store.relayers);
+  const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log);
   if (rail !== undefined) opened.push(() => rail.close());
 
   const tracing = await openTracing(process.env, log);

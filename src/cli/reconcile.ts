@@ -165,9 +165,9 @@ async function ownership({
       'must be true for this: without it nothing shows which payments to payTo were made for this store, and another store or seller may use it';
     throw new ConfigError([{ path: 'payments.x402.payToExclusive', message }]);
   }
-  const { relayerAddresses } = await import('../payments/x402/evm/relayer-keys.ts');
-  const relayers = new Set(await relayerAddresses(facilitator.privateKey));
-  return ({ sender, marked }) => marked && sender !== undefined && relayers.has(sender);
+  const { prepareKey } = await import('../payments/x402/evm/signing-key.ts');
+  const relayer = await prepareKey(facilitator.privateKey);
+  return ({ sender, marked }) => marked && sender === relayer.address;
 }
 
 /**

@@ -23,7 +23,7 @@ export function validateCommand(): Command {
   const about = 'Checks the configuration as a start does and prints what is sold, at which price; warnings on stderr.';
   return defineCommand('validate', about, 'acg validate --config gateway.yaml')
     .option(...CONFIG_OPTION)
-    .option('--verbose', 'also what else it means: mandates, drain, accounts that need gas, the table of routes')
+    .option('--verbose', 'also what else it means: mandates, drain, the account that needs gas, the table of routes')
     .option('--probe', 'also asks the backend, as doctor does; without it nothing is opened')
     .action((args) => validate(args));
 }
@@ -100,11 +100,11 @@ async function probe(config: GatewayConfig, catalogue: Catalogue): Promise<void>
   }
 }
 
-/** The accounts that need gas. */
+/** The account that needs gas. */
 async function relayerLines({ x402 }: GatewayConfig): Promise<readonly string[]> {
   const facilitator = x402?.facilitator;
   if (facilitator?.mode !== 'local') return [];
-  const { relayerAddresses } = await import('../payments/x402/evm/relayer-keys.ts');
-  const addresses = await relayerAddresses(facilitator.privateKey, facilitator.relayers);
-  return addresses.map((address, index) => `relayer account ${index}, which needs gas: ${address}`);
+  const { prepareKey } = await import('../payments/x402/evm/signing-key.ts');
+  const { address } = await prepareKey(facilitator.privateKey);
+  return [`relayer account, which needs gas: ${address}`];
 }

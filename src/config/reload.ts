@@ -62,9 +62,7 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'protocols.mcp.mountPath': 'restart',
   'protocols.a2a.enabled': 'restart',
   'protocols.a2a.mountPath': 'restart',
-  // A task that waits for its payment is one of the dialect that it began in.
   'protocols.a2a.errorProfile': 'restart',
-  'protocols.a2a.continuation': 'restart',
   'protocols.a2a.description': 'reload',
   'protocols.a2a.provider': 'reload',
   'protocols.a2a.documentationUrl': 'reload',
@@ -112,7 +110,6 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'payments.x402.facilitator.auth': 'reload',
   'payments.x402.facilitator.fallbacks': 'restart',
   'payments.x402.facilitator.privateKey': 'restart',
-  'payments.x402.facilitator.relayers': 'restart',
   'authorization.ap2.enabled': 'restart',
   // Checkouts that are out name it.
   'authorization.ap2.audience': 'restart',

@@ -23,7 +23,6 @@ import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import type { Sent } from '../payments/ledger/payment-receipt.ts';
 import type { ReadToken } from '../payments/pricing/buyer-token.ts';
 import type { Lease } from '../payments/settlement/reservations.ts';
-import type { ClaimEnd } from '../payments/settlement/task-claims.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import type { Challenge } from '../payments/x402/wire/challenge.ts';
 import type { Agreed } from '../payments/x402/wire/offers.ts';
@@ -57,8 +56,6 @@ export interface ReceivedCall {
   readonly mandate: CarriedMandate;
   /** The `Idempotency-Key`, unchecked; `illegible`: repeated. Only paid calls look at it. */
   readonly idempotencyKey: string | undefined | { readonly kind: 'illegible' };
-  /** What only one payment may buy, such as a task; absent for most calls. */
-  readonly exclusive?: Exclusive;
   /** Only of a call to the backend's own address. */
   readonly inPlace?: InPlaceCall;
   readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
@@ -77,14 +74,6 @@ export interface InPlaceCall {
   readonly callerHeaders: Readonly<Record<string, string>>;
   /** Preconditions and ranges; none where the answer is paid for, because it is always whole. */
   readonly conditions: Readonly<Record<string, string>>;
-}
-
-/** What only one payment may buy: it belongs to the first whose proof was verified. */
-export interface Exclusive {
-  /** Claims it for the payment of this call. @throws GatewayError when it is taken, StoreError */
-  claim(): Promise<void>;
-  /** What came of the claim. Never rejects. */
-  end(how: ClaimEnd): Promise<void>;
 }
 
 /** The resource exists and is exposed on this channel. */

@@ -25,9 +25,6 @@ interface Descriptor {
   readonly status: 'stable' | 'experimental' | 'planned';
 }
 
-/** The one part of A2A that is switched on by configuration: messages that continue a task. */
-const CONTINUATION = 'continuation';
-
 /** Constants of a release (contract 2). Those of mounted adapters are published. */
 const PROTOCOL_ADAPTERS: Readonly<Record<Protocol, Descriptor>> = {
   http: {
@@ -53,7 +50,7 @@ const PROTOCOL_ADAPTERS: Readonly<Record<Protocol, Descriptor>> = {
     implementationVersion: '1.0.0',
     supportedSpec: '1.0.0',
     capabilities: ['SendMessage', 'agent-card', 'x402'],
-    unsupported: ['streaming', 'push-notifications', 'task-persistence', 'multi-part-messages', CONTINUATION],
+    unsupported: ['streaming', 'push-notifications', 'task-persistence', 'multi-part-messages', 'continuation'],
     status: 'experimental',
   },
   acp: {
@@ -83,12 +80,6 @@ const PROTOCOL_ADAPTERS: Readonly<Record<Protocol, Descriptor>> = {
     status: 'experimental',
   },
 };
-
-/** The A2A adapter with continuation: a task may wait for its payment (x402 extension). */
-function continuing(a2a: Descriptor): Descriptor {
-  const unsupported = a2a.unsupported?.filter((name) => name !== CONTINUATION) ?? [];
-  return { ...a2a, capabilities: [...a2a.capabilities, CONTINUATION, 'x402-extension'], unsupported };
-}
 
 /** What x402 does here is what the configuration sells and signs. */
 function x402Provider({ resources, signing }: Pick<CatalogueSettings, 'resources' | 'signing'>): Descriptor {
@@ -183,10 +174,6 @@ export function discoveryDocument(
 ): (health: AdapterHealths) => StaticDocument {
   const fixed = fixedParts(config);
   const mounted = PROTOCOLS.filter((channel) => config.protocols[channel].enabled);
-  const described = (channel: Protocol): Descriptor =>
-    channel === 'a2a' && config.protocols.a2a.continuation
-      ? continuing(PROTOCOL_ADAPTERS.a2a)
-      : PROTOCOL_ADAPTERS[channel];
   const unchecked: AdapterHealth = { status: 'warn', checkedAt: startedAt };
   let published: readonly AdapterHealth[] = [];
   let document: StaticDocument | undefined;
@@ -196,7 +183,7 @@ export function discoveryDocument(
     published = current;
     const adapters = mounted.map((channel, index) => {
       const { status, checkedAt } = current[index] ?? unchecked;
-      return { ...described(channel), health: { status, checkedAt } };
+      return { ...PROTOCOL_ADAPTERS[channel], health: { status, checkedAt } };
     });
     document = staticDocument({ ...fixed, adapters });
     return document;

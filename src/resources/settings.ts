@@ -13,7 +13,7 @@ export interface CatalogueSettings {
   readonly storage: { readonly engine: { readonly kind: 'redis' | 'sqlite' } };
   readonly protocols: Readonly<Record<'http', { readonly enabled: boolean }>> &
     Readonly<Record<'mcp' | 'acp', { readonly enabled: boolean; readonly mountPath: string }>> & {
-      readonly a2a: { readonly enabled: boolean; readonly mountPath: string; readonly continuation: boolean };
+      readonly a2a: { readonly enabled: boolean; readonly mountPath: string };
     };
   readonly x402: X402Config | undefined;
   readonly authorization: { readonly ap2: PublicMandateSettings | undefined };

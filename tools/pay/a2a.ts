@@ -1,4 +1,4 @@
-/** Calls a resource as a skill over A2A 1.0, without tasks that wait. */
+/** Calls a resource as a skill over A2A 1.0. */
 
 import { randomUUID } from 'node:crypto';
 import {

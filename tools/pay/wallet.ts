@@ -10,7 +10,7 @@ import { UsageError } from '../../src/cli/exit-code.ts';
 import type { Environment } from '../../src/config/document/read.ts';
 import { LOCAL_CHAIN_ID, TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
 import { isPublishedKey } from '../../src/payments/x402/evm/published-keys.ts';
-import { isPrivateKey } from '../../src/payments/x402/evm/relayer-keys.ts';
+import { isPrivateKey } from '../../src/payments/x402/evm/signing-key.ts';
 import type { Challenge, SignedPayment } from './channel.ts';
 import type { Offer } from './offer.ts';
 

@@ -11,7 +11,7 @@ import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { type Answered, ask } from '../../e2e/ask.ts';
 import type { ConfigObject } from '../../support/config.ts';
 import { openGateway, type TestGateway } from '../../support/gateway.ts';
-import { type Members, postA2a, schemaOf, sendMessage, taskOf, X402_URI } from './post.ts';
+import { type Members, postA2a, schemaOf, sendMessage, taskOf } from './post.ts';
 
 const CARD = '/.well-known/agent-card.json';
 const KEYS = '/.well-known/jwks.json';
@@ -69,10 +69,10 @@ describe('the agent card', () => {
     await chain?.stop();
   });
 
-  async function open(a2a: object, resources: ConfigObject = RESOURCES): Promise<TestGateway> {
+  async function open(a2a: object): Promise<TestGateway> {
     const sample = Object.keys((await import('../../support/resources.ts')).sampleResources('TUSD'));
     const hidden = Object.fromEntries(sample.map((id) => [id, undefined]));
-    const overrides = { protocols: { a2a: { enabled: true, ...a2a } }, resources: { ...hidden, ...resources } };
+    const overrides = { protocols: { a2a: { enabled: true, ...a2a } }, resources: { ...hidden, ...RESOURCES } };
     return openGateway({ chain, backendUrl: 'http://127.0.0.1:9', facilitator: { mode: 'local' }, overrides });
   }
 
@@ -93,7 +93,7 @@ describe('the agent card', () => {
     ]);
     const { extensions, ...flags } = card.capabilities;
     assert.deepEqual(flags, { streaming: false, pushNotifications: false, extendedAgentCard: false });
-    assert.equal(extensions.length, 1, 'no x402 extension unless a task may wait');
+    assert.equal(extensions.length, 1, 'not that of x402, whose tasks wait for a payment');
     assert.deepEqual(extensions[0]?.params, {
       resourcesUrl: `${publicBaseUrl}/api/resources`,
       discoveryUrl: `${publicBaseUrl}/.well-known/agent-commerce`,
@@ -136,31 +136,6 @@ describe('the agent card', () => {
       // No backend is running, so a call that gets that far was accepted.
       assert.ok(code === 'PAYMENT_REQUIRED' || code === 'BACKEND_ERROR', String(code));
     });
-
-  it('declares the x402 extension, in both its revisions, where a task may wait for its payment', async () => {
-    const continued = await open({ continuation: true });
-    try {
-      const { capabilities } = cardOf(await get(continued.url, CARD));
-      const [current, first] = capabilities.extensions.map(({ uri }) => uri);
-      assert.deepEqual([current, first], [X402_URI, 'https://github.com/google-a2a/a2a-x402/v0.1']);
-      assert.equal(capabilities.extensions.length, 3);
-    } finally {
-      await continued.close();
-    }
-  });
-
-  it('does not declare the x402 extension where nothing has a price', async () => {
-    const free = await open({ continuation: true }, { bare: RESOURCES['bare'] });
-    try {
-      const { capabilities } = cardOf(await get(free.url, CARD));
-      assert.deepEqual(
-        capabilities.extensions.map(({ uri }) => uri),
-        ['urn:agent-commerce:a2a:resources:1'],
-      );
-    } finally {
-      await free.close();
-    }
-  });
 
   it('is the same at both paths where clients look', async () => {
     const [root, mounted] = [await get(gateway.url, CARD), await get(gateway.url, `/a2a${CARD}`)];
@@ -227,7 +202,6 @@ describe('the agent card with mandates', () => {
     agentCard({
       settings: {
         mountPath: '/a2a',
-        continuation: false,
         ...{ description: undefined, provider: undefined, documentationUrl: undefined, iconUrl: undefined },
       },
       catalogue: { byId: new Map(), listed: resources },

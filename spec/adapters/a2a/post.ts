@@ -10,13 +10,8 @@ export type Headers = Readonly<Record<string, string>>;
 export type Members = Readonly<Record<string, unknown>>;
 
 export const VERSION: Headers = { 'a2a-version': '1.0' };
-/** The extension under which a task may wait for its payment. */
-export const X402_URI = 'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2';
-export const ACTIVATED: Headers = { 'a2a-extensions': X402_URI };
 
 export const ENABLED = { protocols: { a2a: { enabled: true } } };
-/** A task may wait for its payment. */
-export const CONTINUED = { protocols: { a2a: { enabled: true, continuation: true } } };
 
 /** A raw POST to the mount; an object is sent as JSON. */
 export function postA2a(base: string, body: unknown, headers: Headers = VERSION, path = '/a2a'): Promise<Answered> {
@@ -28,12 +23,6 @@ export function postA2a(base: string, body: unknown, headers: Headers = VERSION,
 export function message(resource: unknown, input: unknown = {}, changes: Members = {}): Members {
   const parts = [{ data: { resource, input }, mediaType: 'application/json' }];
   return { messageId: randomUUID(), role: 'ROLE_USER', parts, ...changes };
-}
-
-/** A message that pays for a task that waits: it has a text and a payment, and not the call. */
-export function paying(taskId: string, payload: unknown, changes: Members = {}): Members {
-  const metadata = { 'x402.payment.status': 'payment-submitted', 'x402.payment.payload': payload };
-  return { messageId: randomUUID(), role: 'ROLE_USER', taskId, parts: [{ text: 'Here it is.' }], metadata, ...changes };
 }
 
 export function sendMessage(content: unknown, id: unknown = 1): Members {

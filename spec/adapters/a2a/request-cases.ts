@@ -112,7 +112,6 @@ export const REFUSED: readonly (readonly [
   ['10 a task to continue', changed({ taskId: 't' }), NO_TASK],
   ['10 a task and a context to continue', changed({ taskId: 't', contextId: 'c' }), NO_TASK],
   ['10 a task to pay for', changed({ taskId: 't', metadata: { 'x402.payment.payload': {} } }), NO_TASK],
-  ['10 a task to decline', changed({ taskId: 't', metadata: { 'x402.payment.status': 'payment-rejected' } }), NO_TASK],
   ['10 tasks to refer to', changed({ referenceTaskIds: ['t'] }), UNSUPPORTED],
   [
     '10 push notifications',

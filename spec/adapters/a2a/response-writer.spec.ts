@@ -3,7 +3,6 @@ import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
 import { a2aResponseWriter, deliveredData } from '../../../src/adapters/a2a/response-writer.ts';
-import { newTask } from '../../../src/adapters/a2a/task.ts';
 import { readContent } from '../../../src/adapters/json-rpc/answer-content.ts';
 import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/exchange.ts';
 import { createAnswerBudget } from '../../../src/server/load-shedding/answer-budget.ts';
@@ -41,9 +40,7 @@ describe('the relay of an answer that breaks off', () => {
   // Any use of the response fails: nothing may be sent.
   const untouched = new Proxy({}, { get: (_, name) => assert.fail(`res.${String(name)}`) }) as Response;
   const budget = createAnswerBudget(1_048_576);
-  const refuseTaken = () => assert.fail('no task is parked');
-  const names = { id: 1, requestId: 'r', resourceId: 'cities', task: newTask() };
-  const writer = a2aResponseWriter(untouched, { ...names, parked: false, open: false, refuseTaken }, budget);
+  const writer = a2aResponseWriter(untouched, { id: 1, requestId: 'r', resourceId: 'cities' }, budget);
 
   for (const reason of ['transport', 'timeout', 'response_too_large'] as const)
     it(`${reason}: broken, and nothing was sent`, async () => {

@@ -225,6 +225,29 @@ describe('paying for a task', () => {
       assert.ok(events.every(({ adapter }) => adapter === 'a2a'));
     });
 
+  it('a payment for a task is TASK_NOT_FOUND, says what to send, and buys with that', async () => {
+    const activated = { 'a2a-extensions': 'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2' };
+    const asked = await postA2a(base, sendMessage(message('market_report', CITY)), { ...VERSION, ...activated });
+    assert.equal(asked.headers['a2a-extensions'], undefined, 'no extension is active');
+    const { id, status } = taskOf(asked);
+    assert.equal(status.state, 'TASK_STATE_FAILED');
+    assert.doesNotMatch(status.message?.parts[0].text ?? '', /taskId/);
+    const [payload, earned] = [decode(await paid()), await testbed.income()];
+    const metadata = { 'x402.payment.status': 'payment-submitted', [PAYLOAD]: payload };
+    for (const parts of [[{ text: 'Here it is.' }], message('market_report', CITY)['parts']]) {
+      const content = { ...message('market_report', CITY), taskId: id, parts, metadata };
+      const error = errorOf(await postA2a(base, sendMessage(content)), 1);
+      assert.deepEqual([error.code, error.data[0]?.reason], [-32004, 'TASK_NOT_FOUND']);
+      assert.match(
+        error.message,
+        /Send the whole message again, without taskId: .*metadata\["x402\.payment\.payload"\]/,
+      );
+    }
+    assert.equal(await testbed.income(), earned);
+    const bought = await send(base, message('market_report', CITY, { metadata }));
+    assert.equal(bought.status.state, 'TASK_STATE_COMPLETED');
+  });
+
   it('two different proofs are bad parameters, and no money moves', async () => {
     const [one, other, earned] = [await paid(), await paid(), await testbed.income()];
     const twice = message('market_report', { ...CITY, _payment: one }, { metadata: { [PAYLOAD]: decode(other) } });

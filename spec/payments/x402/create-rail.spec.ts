@@ -46,7 +46,7 @@ describe('opening the rail', () => {
     ...terms,
     mode: 'local',
     rpcUrls: [local.rpcUrl],
-    facilitator: { mode: 'local', privateKey: local.relayerKey, relayers: 1 },
+    facilitator: { mode: 'local', privateKey: local.relayerKey },
     confirm: 'receipt',
     confirmations: 1,
     buyerTokenSecrets: [],

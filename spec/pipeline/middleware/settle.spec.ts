@@ -24,8 +24,6 @@ const lease = { drop: () => undefined };
 const kept = { status: 200, headers: {}, body: Buffer.from('{}') };
 const paid = { kind: 'paid', record, lease, kept: undefined, held: undefined } as const;
 const refusedBefore = { kind: 'refused', owed: SafeToRechallenge.unreserved('insufficient_funds') } as const;
-const worthless = { ...record, state: 'refused', evidence: 'expired', reason: 'expired' } as PaymentRecord;
-const refusedOnChain = { kind: 'refused', owed: SafeToRechallenge.refused(worthless, true) } as const;
 
 /** How a call leaves the middleware after a result of its settlement. */
 async function settled(result: SettlementResult | Error, call = proven(), selling: Selling = SELLING) {
@@ -233,37 +231,5 @@ describe('the mandate of a settlement', () => {
     const owed = SafeToRechallenge.discarded({ kind: 'gone' }, 'checkout_expired');
     const { error, request, written } = await settled({ kind: 'refused', owed }, call);
     assert.deepEqual([request?.refusal, error?.code, written], ['checkout_expired', 'AUTHORIZATION_INVALID', []]);
-  });
-});
-
-describe('what only one payment may buy', () => {
-  const ENDS: readonly (readonly [SettlementResult | Error, end: string])[] = [
-    [paid, 'kept'],
-    [{ kind: 'replayed', record, kept, joined: false }, 'kept'],
-    [{ kind: 'uncertain', record, cause: 0 }, 'kept'],
-    [{ kind: 'failed', record, retryable: false }, 'kept'],
-    [{ kind: 'spent', state: 'delivered', record }, 'kept'],
-    [{ kind: 'spent', state: 'used' }, 'nothing'],
-    [refusedBefore, 'nothing'],
-    [refusedOnChain, 'worthless'],
-    [{ kind: 'in_flight' }, 'nothing'],
-    [new StoreError('gone'), 'nothing'],
-  ];
-  for (const [result, end] of ENDS)
-    it(`${result instanceof Error ? 'a silent store' : result.kind}: ${end}`, async () => {
-      const steps: string[] = [];
-      const exclusive = {
-        claim: async () => void steps.push('claim'),
-        end: async (how: string) => void steps.push(how),
-      };
-      await settled(result, proven({ exclusive }));
-      assert.deepEqual(steps, ['claim', end]);
-    });
-
-  it('is not settled for when another payment has it', async () => {
-    const taken = new GatewayError('PAYMENT_REPLAYED');
-    const exclusive = { claim: () => Promise.reject(taken), end: async () => assert.fail('it was never claimed') };
-    const { error, request } = await settled(paid, proven({ exclusive }));
-    assert.deepEqual([error, request], [taken, undefined]);
   });
 });

@@ -12,7 +12,6 @@ import { staticDocument } from '../../resources/static-document.ts';
 import { published } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
 import { CARD_PATH } from './paths.ts';
-import { X402_EXTENSIONS } from './x402-extension.ts';
 
 const JSON_ONLY = ['application/json'];
 /**
@@ -35,8 +34,6 @@ interface CardParts {
 
 interface CardSettings {
   readonly mountPath: string;
-  /** Whether a task may wait for its payment; without it the x402 extension is not declared. */
-  readonly continuation: boolean;
   readonly description: string | undefined;
   readonly provider: { readonly organization: string; readonly url: string } | undefined;
   readonly documentationUrl: string | undefined;
@@ -73,7 +70,6 @@ export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
 export function agentCard({ settings, catalogue, merchant, version }: CardParts): JsonObject {
   const { provider, documentationUrl, iconUrl } = settings;
   const resources = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('a2a'));
-  const paid = resources.some(({ pricing }) => pricing.type === 'fixed');
   const mandates = resources.some(asksForMandate);
   const { name, publicBaseUrl } = merchant;
   return {
@@ -88,10 +84,7 @@ export function agentCard({ settings, catalogue, merchant, version }: CardParts)
     capabilities: {
       streaming: false,
       pushNotifications: false,
-      extensions: [
-        ...(paid && settings.continuation ? PAYMENT_EXTENSIONS : []),
-        resourcesExtension(publicBaseUrl, mandates, resources.length),
-      ],
+      extensions: [resourcesExtension(publicBaseUrl, mandates, resources.length)],
       extendedAgentCard: false,
     },
     ...(mandates ? { securitySchemes: MANDATE_SCHEMES } : {}),
@@ -101,11 +94,6 @@ export function agentCard({ settings, catalogue, merchant, version }: CardParts)
     ...(iconUrl === undefined ? {} : { iconUrl }),
   };
 }
-
-const PAYMENT_EXTENSIONS: readonly Json[] = X402_EXTENSIONS.map((uri) => ({
-  uri,
-  description: 'When activated, a task waits for its x402 payment, and a message with its id pays.',
-}));
 
 const MANDATE_SCHEMES: JsonObject = {
   [MANDATE_SCHEME]: {

@@ -1,4 +1,4 @@
-/** Reads `params` of SendMessage: a call of a resource, or a follow-up to a parked task. */
+/** Reads `params` of SendMessage: a call of a resource. */
 
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import type { CarriedMandate } from '../../mandates/ap2/token/envelope.ts';
@@ -7,35 +7,18 @@ import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/re
 import { isJsonType } from '../../server/http/headers.ts';
 import { memberMandate, memberProof, oneMandate, oneProof } from '../extract-credentials.ts';
 import { badParams, type Refusal } from './refusal.ts';
-import { PAYMENT_PAYLOAD, PAYMENT_STATUS } from './x402-extension.ts';
+import { PAYMENT_PAYLOAD } from './x402-extension.ts';
 
 /** A message that calls a resource. */
 export interface CallMessage {
   readonly kind: 'call';
-  readonly messageId: string;
   readonly resourceId: string;
   readonly input: JsonObject;
   readonly proof: CarriedProof;
   readonly mandate: CarriedMandate;
 }
 
-/** A message about a parked task (x402 extension): it brings the payment, or declines. */
-export interface FollowUp {
-  readonly kind: 'payment' | 'decline';
-  readonly messageId: string;
-  readonly taskId: string;
-  /** Undefined: the context of the task. */
-  readonly contextId: string | undefined;
-  /** The call that the message repeats; most have only a text. */
-  readonly call: CalledResource | undefined;
-  readonly proof: CarriedProof;
-  readonly mandate: CarriedMandate;
-}
-
 type CalledResource = Pick<CallMessage, 'resourceId' | 'input'>;
-
-/** `params` of SendMessage, read. */
-export type SendMessage = CallMessage | FollowUp;
 
 /** The credentials in the headers of the request; a message has further places for them. */
 export interface CarriedInHeaders {
@@ -52,19 +35,14 @@ const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;
 
 /**
  * Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal and ignored.
- * Without `continuation` every message is a call of its own: one that names a task is refused.
+ * Each message is a call of its own: one that names a task is refused.
  */
-export function readSendMessage(
-  params: Json | undefined,
-  headers: CarriedInHeaders,
-  continuation: boolean,
-): SendMessage | Unread {
+export function readSendMessage(params: Json | undefined, headers: CarriedInHeaders): CallMessage | Unread {
   if (!isObject(params)) return unread(badParams('params', 'must be an object'));
   const { message, configuration } = params;
   if (!isObject(message)) return unread(badParams('message', 'must be an object'));
   const fault = messageFault(message) ?? unservedFault(message, configuration);
   if (fault !== undefined) return unread(fault);
-  const messageId = String(message['messageId']);
   const parts = message['parts'] as readonly Json[];
   const metadata = isObject(message['metadata']) ? message['metadata'] : {};
   const input = inputOf(parts[0]);
@@ -72,28 +50,17 @@ export function readSendMessage(
   if (proof.kind === 'conflicting')
     return unread(badParams(`message.metadata["${PAYMENT_PAYLOAD}"]`, 'must be the payment that the input carries'));
   const mandate = oneMandate(headers.mandate, memberMandate(input?.[AUTHORIZATION_MEMBER]));
-  const taskId = nonEmpty(message['taskId']);
-  const contextId = nonEmpty(message['contextId']);
-  if (taskId !== undefined && !continuation) return unread({ reason: 'TASK_NOT_FOUND', message: NOT_CONTINUED });
-  if (taskId !== undefined) {
-    const declined = metadata[PAYMENT_STATUS] === 'payment-rejected';
-    if (!declined && proof.kind === 'none') return unread({ reason: 'TASK_NOT_FOUND', message: NO_PAYMENT });
-    const call = parts.some(hasData) ? readPart(parts[0]) : undefined;
-    if (call !== undefined && 'reason' in call) return unread(call);
-    return { kind: declined ? 'decline' : 'payment', messageId, taskId, contextId, call, proof, mandate };
-  }
-  if (contextId !== undefined)
+  if (isNamed(message['taskId'])) return unread({ reason: 'TASK_NOT_FOUND', message: NOT_CONTINUED });
+  if (isNamed(message['contextId']))
     return unread(unsupported('A context cannot be continued. Send the message without contextId.'));
   if (parts.length > 1) return unread(unsupported('A message must have exactly one part.'));
   const call = readPart(parts[0]);
-  return 'reason' in call ? unread(call) : { kind: 'call', messageId, ...call, proof, mandate };
+  return 'reason' in call ? unread(call) : { kind: 'call', ...call, proof, mandate };
 }
 
 const NOT_CONTINUED =
-  'Tasks end with their answer and are not continued. Send a new message without taskId; a payment goes into its input._payment.';
-const NO_PAYMENT =
-  'Tasks are continued by their payment only, and this message has none. Put the PaymentPayload into ' +
-  `message.metadata["${PAYMENT_PAYLOAD}"], or decline with "${PAYMENT_STATUS}": "payment-rejected"; else send a new message without taskId.`;
+  'Tasks end with their answer and are not continued. Send the whole message again, without taskId: resource and input, ' +
+  `with the payment in metadata["${PAYMENT_PAYLOAD}"] or as base64 in input.${PAYMENT_MEMBER}.`;
 
 /** What breaks the rules of a Message in A2A itself. */
 function messageFault(message: JsonObject): Refusal | undefined {
@@ -146,10 +113,6 @@ function readPart(part: Json | undefined): CalledResource | Refusal {
   return { resourceId: resource, input };
 }
 
-function hasData(part: Json): boolean {
-  return isObject(part) && !isAbsent(part['data']);
-}
-
 function inputOf(part: Json | undefined): JsonObject | undefined {
   const data = isObject(part) ? part['data'] : undefined;
   const input = isObject(data) ? data['input'] : undefined;
@@ -161,9 +124,9 @@ function isAbsent(member: Json | undefined): boolean {
   return member === undefined || member === null;
 }
 
-/** A proto3 client sends an empty text for an absent one. */
-function nonEmpty(member: Json | undefined): string | undefined {
-  return typeof member === 'string' && member !== '' ? member : undefined;
+/** Whether an id is there: a proto3 client sends an empty text for an absent one. */
+function isNamed(id: Json | undefined): boolean {
+  return !isAbsent(id) && id !== '';
 }
 
 function unsupported(message: string): Refusal {

@@ -34,11 +34,6 @@ const REFUSALS = {
     specCode: -32001,
     message: 'No such task. Tasks are not kept; send a new message.',
   },
-  TASK_NOT_CANCELABLE: {
-    code: UNSUPPORTED,
-    specCode: -32002,
-    message: 'A payment for this task has been submitted; it cannot be canceled.',
-  },
 } as const;
 
 /** The reason in `google.rpc.ErrorInfo`, equal in both profiles. */

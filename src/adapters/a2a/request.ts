@@ -3,7 +3,7 @@
 import { isObject, type Json } from '../../json/types.ts';
 import type { HeaderReading } from '../../server/http/headers.ts';
 import { PARSE_ERROR, type RpcId, readBody } from '../json-rpc/message.ts';
-import { type CarriedInHeaders, readSendMessage, type SendMessage } from './message.ts';
+import { type CallMessage, type CarriedInHeaders, readSendMessage } from './message.ts';
 import type { ErrorProfile, Refusal, RefusalReason } from './refusal.ts';
 
 interface RequestHeaders extends CarriedInHeaders {
@@ -11,16 +11,9 @@ interface RequestHeaders extends CarriedInHeaders {
   readonly version: HeaderReading;
 }
 
-/** What the configuration decides about requests. */
-export interface Dialect {
-  readonly errorProfile: ErrorProfile;
-  /** Whether a message may bring the payment for a parked task. */
-  readonly continuation: boolean;
-}
-
 /** The reading of a POST. `answered`: the result is the same for every request. */
 type A2aReading =
-  | { readonly kind: 'message'; readonly id: RpcId; readonly message: SendMessage }
+  | { readonly kind: 'message'; readonly id: RpcId; readonly message: CallMessage }
   | { readonly kind: 'answered'; readonly id: RpcId; readonly result: string }
   | { readonly kind: 'refused'; readonly id: RpcId | null; readonly refusal: Refusal };
 
@@ -47,7 +40,7 @@ const NO_LOOKUP = 'Tasks cannot be looked up or canceled here: SendMessage answe
 const NO_TASKS = '{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}';
 
 /** Checks JSON, request object, version, method and parameters, in this order (contract 7.2). */
-export function readRequest(bytes: Uint8Array, headers: RequestHeaders, dialect: Dialect): A2aReading {
+export function readRequest(bytes: Uint8Array, headers: RequestHeaders, profile: ErrorProfile): A2aReading {
   const body = readBody(bytes);
   if (!body.ok) {
     const reason = body.code === PARSE_ERROR ? 'MALFORMED_JSON' : 'INVALID_REQUEST';
@@ -65,7 +58,7 @@ export function readRequest(bytes: Uint8Array, headers: RequestHeaders, dialect:
   if (!isId(id)) return refused(null, invalid('The member id must be a string or a number.'));
   const { version } = headers;
   if (version.kind !== 'single' || !VERSION.test(version.value)) return refused(id, wrongVersion(version, method));
-  return readMethod(id, method, request['params'], headers, dialect);
+  return readMethod(id, method, request['params'], headers, profile);
 }
 
 function readMethod(
@@ -73,13 +66,13 @@ function readMethod(
   method: string,
   params: Json | undefined,
   headers: CarriedInHeaders,
-  { errorProfile, continuation }: Dialect,
+  profile: ErrorProfile,
 ): A2aReading {
   if (method === 'SendMessage') {
-    const message = readSendMessage(params, headers, continuation);
+    const message = readSendMessage(params, headers);
     return message.kind === 'refused' ? refused(id, message.refusal) : { kind: 'message', id, message };
   }
-  if (method === 'ListTasks' && errorProfile === 'spec') return { kind: 'answered', id, result: NO_TASKS };
+  if (method === 'ListTasks' && profile === 'spec') return { kind: 'answered', id, result: NO_TASKS };
   const reason = OTHER_METHODS.get(method) ?? 'METHOD_NOT_FOUND';
   return refused(id, reason === 'TASK_NOT_FOUND' ? { reason, message: NO_LOOKUP } : { reason });
 }

@@ -1,4 +1,4 @@
-/** The x402 extension of A2A (a2a-x402 v0.1 and v0.2): its names, its activation, its metadata. */
+/** Metadata of messages about payments: the keys of the x402 extension of A2A (a2a-x402 v0.2). */
 
 import type { GatewayError } from '../../errors.ts';
 import type { Challenge } from '../../payments/x402/wire/challenge.ts';
@@ -7,36 +7,12 @@ import { NONCE_ALREADY_USED } from '../../payments/x402/wire/reasons.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { Members } from '../json-rpc/metadata.ts';
 
-/** Both revisions use the same keys; the A2A transport of x402 v2 cites v0.1. */
-export const X402_EXTENSIONS: readonly string[] = [
-  'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2',
-  'https://github.com/google-a2a/a2a-x402/v0.1',
-];
-
 /** Members of a message's metadata. */
-export const PAYMENT_STATUS = 'x402.payment.status';
+const PAYMENT_STATUS = 'x402.payment.status';
 export const PAYMENT_PAYLOAD = 'x402.payment.payload';
 const PAYMENT_REQUIRED = 'x402.payment.required';
 const PAYMENT_RECEIPTS = 'x402.payment.receipts';
 const PAYMENT_ERROR = 'x402.payment.error';
-
-/** The header that activates extensions (A2A 1.0, section 3.6.3), and its former name. */
-export const EXTENSIONS_HEADER = 'a2a-extensions';
-export const OLD_EXTENSIONS_HEADER = 'x-a2a-extensions';
-
-const NONE: readonly string[] = [];
-
-/** The served extensions among those that a request activates; headers as Node joins them. */
-export function activated(...headers: readonly (string | readonly string[] | undefined)[]): readonly string[] {
-  if (headers.every((header) => header === undefined)) return NONE;
-  const wanted = new Set(
-    headers
-      .flat()
-      .flatMap((header) => header?.split(',') ?? [])
-      .map((uri) => uri.trim()),
-  );
-  return X402_EXTENSIONS.filter((uri) => wanted.has(uri));
-}
 
 /** Error codes of the extension (a2a-x402 v0.2, section 9). */
 type PaymentError =
@@ -96,11 +72,6 @@ export function failureMembers(error: GatewayError, payment: PaymentResponse | u
   // A payment of this purchase stays completed, however the purchase ended: a client signs a failed
   // one again. Only a payment of another call has failed here.
   return { ...failed('DUPLICATE_NONCE'), ...(state === 'used' ? {} : status('payment-completed')) };
-}
-
-/** Metadata of a message to a buyer who declined to pay. */
-export function declinedMembers(): Members {
-  return status('payment-rejected');
 }
 
 function status(word: string): Members {

@@ -1,11 +1,11 @@
-/** The checks of the chain: its node, its newest block, the asset, and the gas of the relayers. */
+/** The checks of the chain: its node, its newest block, the asset, and the gas of the relayer. */
 
 import { getBalance, getChainId } from 'viem/actions';
 import { checkAsset } from '../../payments/x402/chain/asset-check.ts';
 import { clientOver, readHead } from '../../payments/x402/chain/client.ts';
 import { createRpc, type Rpc } from '../../payments/x402/chain/rpc.ts';
 import { lowerHex } from '../../payments/x402/evm/abi-words.ts';
-import { relayerAddresses } from '../../payments/x402/evm/relayer-keys.ts';
+import { prepareKey } from '../../payments/x402/evm/signing-key.ts';
 import { watchFees } from '../../payments/x402/local/relayer-fees.ts';
 import { LOW_GAS_TRANSFERS, transfersPaidBy } from '../../payments/x402/local/relayer-funds.ts';
 import type { X402Config } from '../../payments/x402/wire/settings.ts';
@@ -87,20 +87,16 @@ async function asset(rpc: Rpc, x402: X402Config): Promise<Finding | readonly Fin
   );
 }
 
-/** Each account against what payments cost now. */
+/** The relayer's account against what payments cost now. */
 async function gas(rpc: Rpc, { facilitator }: X402Config): Promise<readonly Finding[]> {
   if (facilitator.mode !== 'local') return [];
   const client = clientOver(rpc.call);
-  const addresses = await relayerAddresses(facilitator.privateKey, facilitator.relayers);
+  const { address } = await prepareKey(facilitator.privateKey);
   const { maxFeePerGas } = await watchFees({ client, head: () => readHead(client) }).current();
-  return Promise.all(
-    addresses.map(async (address) => {
-      const balance = await getBalance(client, { address: lowerHex(address) });
-      const transfers = transfersPaidBy({ balance, maxFeePerGas });
-      const message = `${address} has gas for ${transfers} payments at the present price`;
-      if (transfers >= LOW_GAS_TRANSFERS) return passed(message);
-      const found = transfers === 0 ? failed : warned;
-      return found(message, `send gas to ${address}`);
-    }),
-  );
+  const balance = await getBalance(client, { address: lowerHex(address) });
+  const transfers = transfersPaidBy({ balance, maxFeePerGas });
+  const message = `${address} has gas for ${transfers} payments at the present price`;
+  if (transfers >= LOW_GAS_TRANSFERS) return [passed(message)];
+  const found = transfers === 0 ? failed : warned;
+  return [found(message, `send gas to ${address}`)];
 }

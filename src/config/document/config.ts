@@ -16,8 +16,6 @@ interface A2aConfig {
   readonly enabled: boolean;
   readonly mountPath: string;
   readonly errorProfile: 'gateway' | 'spec';
-  /** Whether a task may wait for its payment (x402 extension of A2A). */
-  readonly continuation: boolean;
   readonly description: string | undefined;
   readonly provider: { readonly organization: string; readonly url: string } | undefined;
   readonly documentationUrl: string | undefined;

@@ -115,7 +115,6 @@ interface MountDocument {
 }
 
 interface A2aDocument extends MountDocument {
-  readonly continuation?: boolean;
   readonly errorProfile?: 'gateway' | 'spec';
   readonly description?: string;
   readonly provider?: { readonly organization: string; readonly url: string };
@@ -186,7 +185,7 @@ export interface EndpointDocument {
 
 export type FacilitatorDocument =
   | (EndpointDocument & { readonly mode: 'remote'; readonly fallbacks?: readonly EndpointDocument[] })
-  | { readonly mode: 'local'; readonly privateKey: string; readonly relayers?: number };
+  | { readonly mode: 'local'; readonly privateKey: string };
 
 export interface ResourceDocument {
   readonly name: string;

@@ -18,17 +18,8 @@ export function deriveA2a(
   problems: ProblemList,
 ): GatewayConfig['protocols']['a2a'] | undefined {
   if (!problems.readable(PATH)) return undefined;
-  const {
-    enabled,
-    mountPath,
-    errorProfile,
-    continuation,
-    description,
-    provider,
-    documentationUrl,
-    iconUrl,
-    signingKey,
-  } = document.protocols?.a2a ?? {};
+  const { enabled, mountPath, errorProfile, description, provider, documentationUrl, iconUrl, signingKey } =
+    document.protocols?.a2a ?? {};
   checkText('description', description, problems);
   checkText('provider.organization', provider?.organization, problems);
   checkUrl('provider.url', provider?.url, problems);
@@ -42,7 +33,6 @@ export function deriveA2a(
     enabled: enabled ?? A2A.enabled.default,
     mountPath: mountPath ?? A2A.mountPath.default,
     errorProfile: errorProfile ?? DEFAULT_PROFILE,
-    continuation: continuation ?? A2A.continuation.default,
     description,
     provider,
     documentationUrl,

@@ -19,11 +19,8 @@ import { isLoopbackUrl } from '../document/endpoints.ts';
 
 const AT = 'payments.x402';
 const X402 = schema.properties.payments.properties.x402.properties;
-const FACILITATOR = X402.facilitator.properties;
 
 const PUBLISHED_KEYS_FOR = 'for development on eip155:31337';
-
-type LocalDocument = Extract<FacilitatorDocument, { readonly mode: 'local' }>;
 
 /** What is needed from other sections; undefined: that section was refused. */
 interface Surroundings {
@@ -52,7 +49,7 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
   if (mode === 'mainnet' && facts.engine === 'sqlite') problems.add('storage', 'must be redis on a mainnet');
   if (accepted('confirm', ...NODES, 'facilitator.mode')) checkConfirmation(document, rpcUrl, refuse);
   if (accepted('confirm', 'confirmations', ...NODES)) checkConfirmations(document, rpcUrl, refuse);
-  const settles = accepted('facilitator') ? deriveFacilitator(facilitator, facts, problems) : undefined;
+  const settles = accepted('facilitator') ? deriveFacilitator(facilitator, problems) : undefined;
   const chainId = accepted('network') ? eip155ChainId(document.network) : undefined;
   if (chainId !== undefined) checkPublishedKeys(document, settles, chainId, accepted, refuse);
   if (!problems.sound(AT) || mode === undefined || chainId === undefined || settles === undefined) return undefined;
@@ -128,12 +125,8 @@ function deploymentMode(
   return undefined;
 }
 
-function deriveFacilitator(
-  document: FacilitatorDocument,
-  { engine }: Surroundings,
-  problems: ProblemList,
-): FacilitatorConfig {
-  if (document.mode === 'local') return { ...document, relayers: relayers(document, engine, problems) };
+function deriveFacilitator(document: FacilitatorDocument, problems: ProblemList): FacilitatorConfig {
+  if (document.mode === 'local') return document;
   const fallbacks = (document.fallbacks ?? []).map((fallback, index) =>
     endpoint(fallback, `${AT}.facilitator.fallbacks[${index}]`, problems),
   );
@@ -145,17 +138,6 @@ function deriveFacilitator(
     seen.add(href);
   }
   return config;
-}
-
-/** One process has a SQLite file, so there is none to lease further accounts. */
-function relayers(
-  { relayers: wanted = FACILITATOR.relayers.default }: LocalDocument,
-  engine: Surroundings['engine'],
-  problems: ProblemList,
-): number {
-  if (wanted > 1 && engine === 'sqlite')
-    problems.add(`${AT}.facilitator.relayers`, 'must be 1 with storage.sqlite; several processes need storage.redis');
-  return wanted;
 }
 
 function endpoint(

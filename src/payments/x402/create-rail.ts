@@ -1,6 +1,5 @@
 /** Opens the configured rail at start: recovery engine, chain, facilitator or relayer, checks. */
 
-import type { RelayerLeases } from '../relayer-leases.ts';
 import { nodeFailure } from './chain/rpc.ts';
 import { prepareRecovery, type RecoveryEngine } from './evm/signature.ts';
 import type { OpenNode } from './open-node.ts';
@@ -34,26 +33,21 @@ interface RailLog {
 /**
  * Opens the rail: tests the recovery engine, compares the asset with the chain. A node or
  * facilitator that is down does not stop the start and shows in readiness; the asset is then
- * compared as soon as the node answers. `leases`: where several processes have one relayer.
+ * compared as soon as the node answers.
  * @throws AssetMismatch
  */
-export async function createRail(config: X402Config, log: RailLog, leases?: RelayerLeases): Promise<X402Rail> {
+export async function createRail(config: X402Config, log: RailLog): Promise<X402Rail> {
   // What asks a chain is loaded for one alone: its library takes several megabytes.
   const node = config.rpcUrls.length === 0 ? undefined : (await import('./open-node.ts')).openNode(config);
   try {
-    return await openRail(config, node, log, leases);
+    return await openRail(config, node, log);
   } catch (error) {
     await node?.close();
     throw error;
   }
 }
 
-async function openRail(
-  config: X402Config,
-  node: OpenNode | undefined,
-  log: RailLog,
-  leases: RelayerLeases | undefined,
-): Promise<X402Rail> {
+async function openRail(config: X402Config, node: OpenNode | undefined, log: RailLog): Promise<X402Rail> {
   const { engine, recover } = await prepareRecovery();
   log.info({ engine, facilitator: config.facilitator.mode }, 'x402 rail');
   await node?.compareAtStart(log);
@@ -61,7 +55,7 @@ async function openRail(
   let entryOf: EntryOf = () => undefined;
   const present: EntryOf = (payload) => entryOf(payload);
   const settings = { ...config, facilitator: logins.facilitator };
-  const { rail: unwatched, close } = await railOf(settings, node, present, log, leases);
+  const { rail: unwatched, close } = await railOf(settings, node, present);
   const rail = ofItsAsset(node === undefined ? unwatched : guardRail(node.health, unwatched, log), config);
   const wallets = node?.walletSignatures(rail.facilitator);
   const examine = createExaminer({
@@ -99,8 +93,6 @@ async function railOf(
   config: X402Config,
   node: OpenNode | undefined,
   entryOf: EntryOf,
-  log: RailLog,
-  leases: RelayerLeases | undefined,
 ): Promise<{ readonly rail: PaymentRail; readonly close: () => Promise<void> }> {
   const { facilitator, network, confirm, confirmations } = config;
   if (facilitator.mode === 'remote') {
@@ -118,16 +110,9 @@ async function railOf(
   if (node === undefined) throw new Error('a local facilitator needs an RPC URL');
   const { createLocalRail } = await import('./local/local-rail.ts');
   const { rpc, health } = node;
-  const { privateKey, relayers } = facilitator;
-  const leased = leases === undefined || relayers === 1 ? undefined : { relayers, leases, log };
-  const rail = await createLocalRail({
-    rpc,
-    chain: health.chain,
-    terms: config,
-    privateKey,
-    ...(leased === undefined ? {} : { leased }),
-  });
-  return { rail, close: () => rail.close() };
+  const { privateKey } = facilitator;
+  const rail = await createLocalRail({ rpc, chain: health.chain, terms: config, privateKey });
+  return { rail, close: async () => undefined };
 }
 
 /**

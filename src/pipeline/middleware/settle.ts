@@ -19,7 +19,6 @@ import type {
   SettlementResult,
   WorkFirst,
 } from '../../payments/settlement/settlement-request.ts';
-import type { ClaimEnd } from '../../payments/settlement/task-claims.ts';
 import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
 import { proofDigest } from '../../payments/x402/verify/verify.ts';
 import { paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/payment-response.ts';
@@ -69,10 +68,10 @@ export function settle(
       return;
     }
     let purchase = purchaseOf(req, shown, gate, mandates);
-    let result = await settleExclusively(settler, purchase);
+    let result = await settler.settle(purchase.request).catch(throwStorageError);
     if (shown.collecting === undefined && isAnothers(result)) {
       purchase = purchaseOf(req, await asItWasBought(collect, shown, unsettled(result)), gate, mandates);
-      result = await settleExclusively(settler, purchase);
+      result = await settler.settle(purchase.request).catch(throwStorageError);
     }
     const { call } = purchase;
     if (result.kind === 'paid') {
@@ -166,39 +165,6 @@ function workFirst(
     },
   };
   return { work };
-}
-
-/** Settles under the claim of what only one payment may buy, where the call names such a thing. */
-async function settleExclusively(
-  settler: Settler,
-  { call: { exclusive }, request }: PaidPurchase,
-): Promise<SettlementResult> {
-  await exclusive?.claim().catch(throwStorageError);
-  const result = await settler.settle(request).catch(async (thrown: unknown) => {
-    await exclusive?.end('nothing');
-    throwStorageError(thrown);
-  });
-  await exclusive?.end(claimEnd(result));
-  return result;
-}
-
-/** What a result means for what the call had claimed. */
-function claimEnd(result: SettlementResult): ClaimEnd {
-  switch (result.kind) {
-    case 'paid':
-    case 'replayed':
-    case 'uncertain':
-    case 'failed':
-      return 'kept';
-    case 'spent':
-      return result.state === 'used' ? 'nothing' : 'kept';
-    case 'refused':
-      // `settle`: the chain showed it worthless. What only the provider refused may still be
-      // settled elsewhere.
-      return result.owed.phase === 'settle' ? 'worthless' : 'nothing';
-    default:
-      return 'nothing';
-  }
 }
 
 function fund(res: Response, { call, mandate }: PaidPurchase, { record, lease, kept, held }: Paid): void {

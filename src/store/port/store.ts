@@ -6,8 +6,6 @@ import type { MandateRegister } from '../../mandates/register/register.ts';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
-import type { RelayerLeases } from '../../payments/relayer-leases.ts';
-import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
 import type { SharedWork } from '../../payments/settlement/unpaid-work.ts';
 import type { ReceiptLogStore } from '../../receipts/log/log-store.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
@@ -26,16 +24,12 @@ export interface Store {
   readonly receipts: ReceiptBook;
   /** Versions of the receipts; absent where nothing signs them. */
   readonly receiptLog?: ReceiptLogStore;
-  /** Which payment has claimed which waiting A2A task. */
-  readonly tasks: TaskClaims;
   /** Uses of mandates by calls that pay nothing; those of payments are written with the ledger. */
   readonly mandates: MandateRegister;
   /** Claims of keyed operations on checkout sessions. */
   readonly checkouts: CheckoutClaims;
   /** Values that all processes of the merchant share. */
   readonly secrets: SharedSecrets;
-  /** Which process sends from which relayer account; absent where one process has the store. */
-  readonly relayers?: RelayerLeases;
   /** The budget of unpaid work of all processes; absent where one process has the store. */
   readonly work?: SharedWork;
   /** Counts the payments that stand open. @throws StoreError */

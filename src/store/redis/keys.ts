@@ -46,10 +46,6 @@ export interface RedisKeys {
   readonly receiptsSealed: string;
   /** Sorted set: ids that an earlier release wrote and that stand on no list yet. */
   readonly receiptsUnlisted: string;
-  /** Hash: the claimant of one task, and its attempts, with an expiry of its own. */
-  readonly task: (name: string) => string;
-  /** Sorted set: names of declined tasks by the time until which they count, milliseconds. */
-  readonly tasksDeclined: string;
   /** Sorted set: used closed mandates and checkouts by their end, milliseconds. */
   readonly mandatesOnce: string;
   /** Hash: open mandate to its state as JSON, numbers in it as text. */
@@ -68,8 +64,6 @@ export interface RedisKeys {
   readonly checkoutLock: (name: string) => string;
   /** Hash: `owner` of one checkout session, and `ends`, milliseconds, with an expiry. */
   readonly checkoutOwner: (session: string) => string;
-  /** String: the process that sends from one relayer account, with an expiry of its own. */
-  readonly relayer: (account: string) => string;
   /** Sorted set: calls under way of one holder of unpaid work, by the end of their place. */
   readonly working: (holder: string) => string;
   /** Sorted set: the same of work that ended unpaid, milliseconds. */
@@ -118,8 +112,6 @@ export function redisKeys(merchantId: string): RedisKeys {
     receiptLines: `${tag}:rcpt:lines`,
     receiptsSealed: `${tag}:rcpt:sealed`,
     receiptsUnlisted: `${tag}:rcpt:ids`,
-    task: (name) => `${tag}:task:${name}`,
-    tasksDeclined: `${tag}:tasks:declined`,
     mandatesOnce: `${tag}:ap2:once`,
     mandatesOpen: `${tag}:ap2:open`,
     mandatesOpenEnds: `${tag}:ap2:open:ends`,
@@ -129,7 +121,6 @@ export function redisKeys(merchantId: string): RedisKeys {
     checkout: (name) => `${tag}:acp:idem:1:${name}`,
     checkoutLock: (name) => `${tag}:acp:lock:${name}`,
     checkoutOwner: (session) => `${tag}:acp:own:${session}`,
-    relayer: (account) => `${tag}:relayer:${account}`,
     working: (holder) => `${tag}:work:run:${holder}`,
     workedUnpaid: (holder) => `${tag}:work:unpaid:${holder}`,
     workHolders: (name) => `${tag}:work:of:${name}`,

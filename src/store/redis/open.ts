@@ -19,11 +19,9 @@ import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
 import { redisReceiptLog } from './receipt-log.ts';
 import { type RedisReceipts, redisReceipts } from './receipts.ts';
-import { redisRelayerLeases } from './relayer-leases.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
 import { reportWeaknesses } from './setup.ts';
 import { redisSharedWork } from './shared-work.ts';
-import { redisTaskClaims } from './task-claims.ts';
 
 /**
  * Redis >= 7.0, or Valkey. Resolves within about a second also when the server is down: it connects
@@ -75,11 +73,9 @@ export async function openRedisStore(
     feed: { ...feed, page: withAll(feed.page) },
     receipts: { ...receipts, page: withAll(receipts.page) },
     ...(series === undefined ? {} : { receiptLog: redisReceiptLog(redis, keys, series) }),
-    tasks: redisTaskClaims(redis, keys),
     mandates: redisMandates({ redis, replicated }, keys),
     checkouts: redisCheckouts({ redis, replicated }, keys),
     secrets: redisSecrets(redis, keys),
-    relayers: redisRelayerLeases(redis, keys),
     work: redisSharedWork(redis, keys),
     census: redisCensus(redis, keys),
     check: redisHealth(redis, keys, replicas, epoch),

@@ -72,10 +72,6 @@ export const RECEIPT_FORGET = script(
 );
 /** lines that wait, sealed */
 export const SEAL = script(readFileSync(new URL('./scripts/seal.lua', import.meta.url), 'utf8'));
-/** a task, declined tasks */
-export const TASK = script(readFileSync(new URL('./scripts/task.lua', import.meta.url), 'utf8'));
-/** accounts */
-export const RELAYER = script(readFileSync(new URL('./scripts/relayer.lua', import.meta.url), 'utf8'));
 /** for each holder its calls under way and its unpaid ones */
 export const WORK = script(readFileSync(new URL('./scripts/work.lua', import.meta.url), 'utf8'));
 /** held claims, their ends, register (4) */

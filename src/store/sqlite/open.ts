@@ -15,7 +15,6 @@ import { sqliteLedger } from './ledger.ts';
 import { registerRows, sqliteMandates } from './mandates.ts';
 import { appendLine, sqliteReceiptLog } from './receipt-log.ts';
 import { receiptRows, sqliteReceipts } from './receipts.ts';
-import { sqliteTaskClaims } from './task-claims.ts';
 
 /**
  * `path`: a file, whose directory is created, or `:memory:`. `now`: the store's clock,
@@ -49,7 +48,6 @@ export function openSqliteStore(options: {
     feed: sqliteFeed(database, append),
     receipts: sqliteReceipts(database, rows, trimmed),
     ...(series === undefined ? {} : { receiptLog: sqliteReceiptLog(database, appendReceiptLine, series) }),
-    tasks: sqliteTaskClaims(database),
     mandates: sqliteMandates(database, register),
     checkouts: sqliteCheckouts(database),
     secrets: sqliteSecrets(database),

@@ -56,19 +56,6 @@ export const MIGRATIONS: readonly string[] = [
     ELSE json_set(record, '$.dueAt', coalesce(due_at, 0))
   END;
   `,
-  // Calls that wait for their payment.
-  `
-  CREATE TABLE parked (
-    name       TEXT PRIMARY KEY,
-    expires_at INTEGER NOT NULL,
-    claimant   TEXT,
-    call       TEXT NOT NULL
-  );
-  CREATE INDEX parked_expiry ON parked (expires_at);
-  -- Those that wait are counted with every call that is parked.
-  CREATE INDEX parked_waiting ON parked (expires_at) WHERE claimant IS NULL;
-  CREATE INDEX parked_claimed ON parked (expires_at) WHERE claimant IS NOT NULL;
-  `,
   // Uses of closed mandates and checkouts, states of open mandates, claims of free calls.
   `
   CREATE TABLE mandates_once (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL);
@@ -157,20 +144,6 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   -- Names of messages, which stood for their callers before tokens did, open nothing any more.
   UPDATE payments SET record = json_remove(record, '$.hintDigest') WHERE json_valid(record);
-  `,
-  // A waiting task is not stored any more, only its claims. Buyers of tasks that waited ask again.
-  `
-  DROP TABLE parked;
-  CREATE TABLE task_claims (
-    name       TEXT PRIMARY KEY,
-    expires_at INTEGER NOT NULL,
-    claimant   TEXT NOT NULL,
-    attempts   TEXT NOT NULL,
-    kept       INTEGER NOT NULL
-  );
-  CREATE INDEX task_claims_expiry ON task_claims (expires_at);
-  CREATE TABLE tasks_declined (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL);
-  CREATE INDEX tasks_declined_expiry ON tasks_declined (expires_at);
   `,
   // Refused payments whose backend had answered: when they became so. Computed, as of receipts.
   `

@@ -80,14 +80,12 @@ describe('ids with store commands in them', () => {
         );
         const parts = [{ data: { resource: 'echo', input: {} }, mediaType: 'application/json' }];
         const message = { messageId: id, taskId: id, contextId: id, role: 'ROLE_USER', parts };
-        const extension = 'A2A-Extensions: https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2';
         for (const sent of [message, { ...message, taskId: undefined, contextId: undefined }])
           isOurs(
             await post(
               '/a2a',
               JSON.stringify({ jsonrpc: '2.0', id, method: 'SendMessage', params: { message: sent } }),
               'A2A-Version: 1.0',
-              extension,
             ),
           );
         isOurs(

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts';
 import { keccak256 } from 'viem/utils';
 import { bytesHex } from '../../../../src/payments/x402/evm/abi-words.ts';
-import { prepareKey, SIGNING_ENGINES } from '../../../../src/payments/x402/evm/signing-key.ts';
+import { isPrivateKey, prepareKey, SIGNING_ENGINES } from '../../../../src/payments/x402/evm/signing-key.ts';
 import { signTransaction } from '../../../../src/payments/x402/evm/transaction.ts';
 
 type Hex = `0x${string}`;
@@ -82,5 +82,15 @@ describe('the signature of a digest', () => {
   it('is not made with what is no private key', async () => {
     for (const engine of SIGNING_ENGINES)
       for (const key of ['00'.repeat(32), 'ff'.repeat(32)]) await assert.rejects(prepareKey(`0x${key}`, [engine]));
+  });
+});
+
+describe('a private key', () => {
+  it('is above zero and below the order of the curve', () => {
+    const order = 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141';
+    assert.equal(isPrivateKey(`0x${'0'.repeat(64)}`), false);
+    assert.equal(isPrivateKey(`0x${'0'.repeat(63)}1`), true);
+    assert.equal(isPrivateKey(`0x${order}`), false);
+    assert.equal(isPrivateKey(`0x${order.slice(0, -1)}0`), true);
   });
 });

@@ -25,6 +25,15 @@ interface Curve {
   sign(digest: Uint8Array, key: Uint8Array): KeySignature;
 }
 
+/** The order of secp256k1 (SEC 2, 2.4.1): a private key is above zero and below it. */
+const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+/** @param key 32 bytes as 0x-hex */
+export function isPrivateKey(key: string): boolean {
+  const number = BigInt(key);
+  return number > 0n && number < ORDER;
+}
+
 /** Best first: native libsecp256k1, the same library as WebAssembly. */
 export const SIGNING_ENGINES = ['secp256k1', 'tiny-secp256k1'] as const;
 type SigningEngine = (typeof SIGNING_ENGINES)[number];

@@ -2,7 +2,6 @@
 
 import { getCode } from 'viem/actions';
 import type { RailFault, RailVerdict, Reading, Settlement, SettlementHistory } from '../../rail.ts';
-import type { RelayerLeases } from '../../relayer-leases.ts';
 import type { Chain } from '../chain/chain.ts';
 import { clientOver } from '../chain/client.ts';
 import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
@@ -10,7 +9,6 @@ import type { Rpc } from '../chain/rpc.ts';
 import { lowerHex } from '../evm/abi-words.ts';
 import { markOf } from '../evm/calldata.ts';
 import { MULTICALL3 } from '../evm/multicall.ts';
-import { relayerAddresses, relayerKeys } from '../evm/relayer-keys.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
 import { watchBlocks } from './block-watch.ts';
@@ -19,7 +17,6 @@ import { BATCH, createLane, type Refusing, SENT_AT_ONCE, textOf } from './lane.t
 import type { LanePayment } from './lane-payment.ts';
 import { createLatestTimes } from './latest-times.ts';
 import { isOutrun } from './outrun.ts';
-import { leaseOwnRelayer, type OwnRelayerLog } from './own-relayer.ts';
 import { payersWithCode } from './payer-code.ts';
 import { createRelayer } from './relayer.ts';
 import { watchFees } from './relayer-fees.ts';
@@ -38,50 +35,30 @@ export const FAILED_PAYERS = 1_000;
 /** Most simulations that are remembered for a settlement; the oldest is forgotten first. */
 const REMEMBERED_SIMULATIONS = 1_000;
 
-/** Accounts that the processes of the merchant lease among them. */
-interface LeasedAccounts {
-  /** How many, that of the key included. */
-  readonly relayers: number;
-  readonly leases: RelayerLeases;
-  readonly log: OwnRelayerLog;
-}
-
 interface LocalRailDeps {
   readonly rpc: Rpc;
   readonly chain: Chain;
   readonly terms: Pick<X402Config, 'chainId' | 'asset'> & Partial<Pick<X402Config, 'confirmations'>>;
   /** 32 bytes 0x-hex; pays gas only. */
   readonly privateKey: string;
-  /** Absent: the account of the key sends alone. */
-  readonly leased?: LeasedAccounts;
   /** Shorter in tests of deadlines. */
   readonly settleDeadlineMs?: number;
   /** Milliseconds of a monotonic clock, for the pause of payers whose transfer failed. */
   readonly now?: () => number;
 }
 
-/** A rail with what it holds. */
-interface LocalRail extends PaymentRail {
-  /** Gives the leased account back. Never rejects. */
-  close(): Promise<void>;
-}
-
 const monotonic = (): number => performance.now();
 
-export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
-  const { rpc, chain, terms, privateKey, leased, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
+export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail> {
+  const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
   const { asset, chainId, confirmations = 1 } = terms;
   const client = clientOver(rpc.call);
   const fees = watchFees({ client, head: () => chain.head() });
+  const relayer = await createRelayer(rpc, chainId, privateKey, fees);
   const failedPayers = createFailedPayers(deps.now);
   const canBatch = onceKnown(async () => (await getCode(client, { address: MULTICALL3 })) !== undefined);
   const passedAt = createLatestTimes(REMEMBERED_SIMULATIONS);
   let known: RelayerFunds | undefined;
-  let addresses: Promise<readonly string[]> | undefined;
-  const ownAddresses = (): Promise<readonly string[]> => {
-    addresses ??= relayerAddresses(privateKey);
-    return addresses;
-  };
 
   const decide = async (payment: LanePayment, { transaction, inBatch, waitMs, cause }: Question) => {
     const { proof, offer } = payment.order;
@@ -94,8 +71,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
   const sentAs = async (transaction: string, { payload }: Proof) => {
     const sent = await client.request({ method: 'eth_getTransactionByHash', params: [lowerHex(transaction)] });
     if (sent === null) return undefined;
-    const isOwn = (await ownAddresses()).includes(sent.from);
-    return { isOwn, mark: markOf(sent.input, payload.payload.authorization) };
+    return { isOwn: sent.from === relayer.address, mark: markOf(sent.input, payload.payload.authorization) };
   };
   /**
    * The mark shows for which record a transaction was made that the record does not name, whichever
@@ -116,73 +92,54 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
   };
   const refuse = async ({ order: { proof, offer }, history }: LanePayment, verdict: Refusing): Promise<Settlement> =>
     caused(await afterFailedSimulation(verdict, history, chain, proof, offer), { proof, history });
-  /** An account has numbers, funds and transactions of its own, so it has a lane of its own. */
-  const openAccount = async (key: string) => {
-    const relayer = await createRelayer(rpc, chainId, key, fees);
-    const funds = watchFunds(() => relayer.funds());
-    const simulate = createJointSimulation({ client, asset, relayer: relayer.address, canBatch });
-    const underWay = createUnderWay({
-      relayer,
-      asset,
-      confirmations,
-      decide,
-      reverted: (payments) => lane.reverted(payments),
-      now: monotonic,
-    });
-    const blocks = watchBlocks({
-      client,
-      call: rpc.call,
-      head: () => chain.head(),
-      awaited: () => underWay.hashes(),
-      looked(look) {
-        if (look.head !== undefined) fees.saw(look.head);
-        underWay.looked(look);
-        lane.looked();
-      },
-    });
-    const lane = createLane({
-      relayer,
-      asset,
-      simulate,
-      canBatch,
-      payersWithCode: (payers) => payersWithCode(client, payers),
-      isShort: (gas) => funds.isShort(gas),
-      readFunds: () =>
-        funds.look().then(
-          () => undefined,
-          () => undefined,
-        ),
-      refusedForFunds: () => funds.refused(),
-      isOutrun: (question) => isOutrun(client, relayer.address, asset, question),
-      refuse,
-      decide,
-      underWay,
-      sent: () => blocks.begin(),
-      now: monotonic,
-    });
-    const simulateSoon = together(simulate, { atOnce: SENT_AT_ONCE, most: BATCH });
-    return { address: relayer.address, funds, underWay, lane, simulateSoon };
-  };
-  const first = await openAccount(privateKey);
-  const others = await Promise.all(
-    relayerKeys(privateKey, leased?.relayers ?? 1)
-      .slice(1)
-      .map(openAccount),
-  );
-  const accounts = [first, ...others];
-  const own =
-    leased === undefined
-      ? undefined
-      : leaseOwnRelayer({ accounts: accounts.map(({ address }) => address), leases: leased.leases, log: leased.log });
-  /** The one that sends now. What another one has sent stays with its lane. */
-  const sender = (): typeof first => accounts[own?.index() ?? 0] ?? first;
+  const funds = watchFunds(() => relayer.funds());
+  const simulate = createJointSimulation({ client, asset, relayer: relayer.address, canBatch });
+  const underWay = createUnderWay({
+    relayer,
+    asset,
+    confirmations,
+    decide,
+    reverted: (payments) => lane.reverted(payments),
+    now: monotonic,
+  });
+  const blocks = watchBlocks({
+    client,
+    call: rpc.call,
+    head: () => chain.head(),
+    awaited: () => underWay.hashes(),
+    looked(look) {
+      if (look.head !== undefined) fees.saw(look.head);
+      underWay.looked(look);
+      lane.looked();
+    },
+  });
+  const lane = createLane({
+    relayer,
+    asset,
+    simulate,
+    canBatch,
+    payersWithCode: (payers) => payersWithCode(client, payers),
+    isShort: (gas) => funds.isShort(gas),
+    readFunds: () =>
+      funds.look().then(
+        () => undefined,
+        () => undefined,
+      ),
+    refusedForFunds: () => funds.refused(),
+    isOutrun: (question) => isOutrun(client, relayer.address, asset, question),
+    refuse,
+    decide,
+    underWay,
+    sent: () => blocks.begin(),
+    now: monotonic,
+  });
+  const simulateSoon = together(simulate, { atOnce: SENT_AT_ONCE, most: BATCH });
 
   const verify = async (proof: Proof, offer: PaymentRequirements): Promise<RailVerdict> => {
     if (!paysOffer(proof, offer)) return { kind: 'refused', reason: 'invalid_payment_requirements', nonceSpent: false };
     if (failedPayers.has(payerOf(proof))) return PAUSED;
     const transfer = transferOf(proof);
     const began = monotonic();
-    const { simulateSoon, funds } = sender();
     const [joint, isShort] = await Promise.all([simulateSoon(transfer), funds.isShort(transfer.gas)]);
     // Another proof of the payer may be settled first, or not at all.
     const verdict = joint.kind === 'behind' ? ({ kind: 'valid' } as const) : joint;
@@ -209,7 +166,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
       const transfer = transferOf(proof);
       const simulatedAt = passedAt.at(transfer.data);
       passedAt.forget(transfer.data);
-      return sender().lane.settle({ proof, offer, transfer, history, writeAhead, endsAt, simulatedAt });
+      return lane.settle({ proof, offer, transfer, history, writeAhead, endsAt, simulatedAt });
     },
 
     async reconcile(proof, offer, history = { sentBefore: false }) {
@@ -224,15 +181,13 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
 
     async check() {
       try {
-        [known] = await Promise.all([sender().funds.look(), chain.head()]);
-        const held = accounts.map(({ underWay }) => underWay.heldUp()).find((cause) => cause !== undefined);
-        return lowOnGas(known) ?? heldUp(held);
+        [known] = await Promise.all([funds.look(), chain.head()]);
+        return lowOnGas(known) ?? heldUp(underWay.heldUp());
       } catch (error) {
         return { found: 'unreachable', cause: textOf(error) };
       }
     },
     transfersLeft: () => (known === undefined ? undefined : transfersPaidBy(known)),
-    close: async () => own?.close(),
   };
 }
 

@@ -64,6 +64,4 @@ export type FacilitatorConfig =
       readonly mode: 'local';
       /** 32 bytes 0x-hex. */
       readonly privateKey: string;
-      /** Accounts that the processes of the merchant lease, that of the key included. */
-      readonly relayers: number;
     };
