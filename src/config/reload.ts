@@ -126,10 +126,7 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'authorization.ap2.checkout': 'reload',
   'authorization.ap2.policy': 'reload',
   'authorization.ap2.issuers': 'reload',
-  // The log of receipts of a process is under one key.
-  'signing.key': 'restart',
-  'signing.alsoPublish': 'reload',
-  'signing.offers': 'reload',
+  signing: 'reload',
   resources: 'reload',
   publish: 'reload',
   limits: 'reload',

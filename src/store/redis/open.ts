@@ -3,7 +3,6 @@
 import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
-import type { ReceiptSeries } from '../../receipts/log/series.ts';
 import { trimCount } from '../port/receipts.ts';
 import type { RedisSettings, StoreLimits } from '../port/settings.ts';
 import type { Store } from '../port/store.ts';
@@ -17,7 +16,6 @@ import { type EpochWatch, redisHealth, watchEpoch, writable } from './health.ts'
 import { type RedisKeys, redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
-import { redisReceiptLog } from './receipt-log.ts';
 import { type RedisReceipts, redisReceipts } from './receipts.ts';
 import { redisRelayerLeases } from './relayer-leases.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
@@ -28,7 +26,7 @@ import { redisTaskClaims } from './task-claims.ts';
 /**
  * Redis >= 7.0, or Valkey. Resolves within about a second also when the server is down: it connects
  * in the background, and `check` reports that. `epoch`: what an empty register of mandates begins
- * with, by default now. `series`: makes the lines of the log of receipts; absent, none is kept.
+ * with, by default now.
  */
 export async function openRedisStore(
   options: RedisSettings & {
@@ -36,10 +34,9 @@ export async function openRedisStore(
     readonly limits: StoreLimits;
     readonly log?: StoreLog;
     readonly epoch?: RegisterEpoch;
-    readonly series?: ReceiptSeries;
   },
 ): Promise<Store> {
-  const { merchantId, limits, log, replicas = 0, series } = options;
+  const { merchantId, limits, log, replicas = 0 } = options;
   const keys = redisKeys(merchantId);
   const [redis, replicated] = await Promise.all([
     connect(options, { name: 'cmd' }, log),
@@ -58,10 +55,10 @@ export async function openRedisStore(
   };
   if (log !== undefined) reportWeaknesses(redis, keys, replicas, log);
   const trimmed = trimCount();
-  const receipts = redisReceipts(redis, keys, limits, trimmed, series);
+  const receipts = redisReceipts(redis, keys, limits, trimmed);
   listEarlierReceipts(redis, receipts, log);
   const feed = redisFeed({ redis, openTail }, keys, limits);
-  const ledger = redisLedger({ redis, replicated }, keys, limits, trimmed, series);
+  const ledger = redisLedger({ redis, replicated }, keys, limits, trimmed);
   /** A page has all that this process has answered, also what waits to be written. */
   const withAll = <Query, Page>(page: (query: Query) => Page) => {
     return (query: Query): Page => {
@@ -74,7 +71,6 @@ export async function openRedisStore(
     ledger,
     feed: { ...feed, page: withAll(feed.page) },
     receipts: { ...receipts, page: withAll(receipts.page) },
-    ...(series === undefined ? {} : { receiptLog: redisReceiptLog(redis, keys, series) }),
     tasks: redisTaskClaims(redis, keys),
     mandates: redisMandates({ redis, replicated }, keys),
     checkouts: redisCheckouts({ redis, replicated }, keys),

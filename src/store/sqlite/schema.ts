@@ -179,12 +179,6 @@ export const MIGRATIONS: readonly string[] = [
       AND json_extract(record, '$.answered') IS NOT NULL THEN json_extract(record, '$.changedAt') END END) VIRTUAL;
   CREATE INDEX payments_unpaid ON payments (unpaid_at) WHERE unpaid_at IS NOT NULL;
   `,
-  // The log of receipts: lines that wait to be sealed, and checkpoints with what they seal. A
-  // number is never given twice, also when no line is left.
-  `
-  CREATE TABLE receipt_lines (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, line TEXT NOT NULL);
-  CREATE TABLE receipt_checkpoints (number INTEGER PRIMARY KEY, checkpoint TEXT NOT NULL, versions TEXT NOT NULL);
-  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 
