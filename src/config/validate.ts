@@ -7,6 +7,7 @@ import { matchesSchema } from './compiled.ts';
 import type { ConfigDocument } from './document/document.ts';
 import { type Member, toldName } from './document/member.ts';
 import { type SchemaNode, schemaAt } from './document/schema-at.ts';
+import { REMOVED_KEYS } from './removed-keys.ts';
 
 /** Every violation becomes a problem that names what would be right, never the configured value. */
 export function validateDocument(document: unknown, problems: ProblemList): document is ConfigDocument {
@@ -75,7 +76,10 @@ function causesIn(errors: readonly Violation[]): Causes {
   const refused = new Set(errors.map(({ path }) => path));
   for (const { error, keyword, path, parent, data } of errors) {
     if (keyword === 'additionalProperties') {
-      const name = meantName(String(error.params['additionalProperty']), Object.keys(parent.properties ?? {}));
+      const unknown = String(error.params['additionalProperty']);
+      const name = REMOVED_KEYS.has(memberPath(path, unknown))
+        ? undefined
+        : meantName(unknown, Object.keys(parent.properties ?? {}));
       if (name !== undefined) meant.set(path, (meant.get(path) ?? new Set()).add(name));
     }
     for (const name of keyword === 'if' ? Object.keys(parent.if?.properties ?? {}) : []) {
@@ -214,6 +218,8 @@ function unknownKey(
   data: unknown,
   known: readonly string[],
 ): { path: string; message: string } {
+  const instead = REMOVED_KEYS.get(memberPath(path, name));
+  if (instead !== undefined) return { path: memberPath(path, name), message: `is gone: ${instead}` };
   const meant = meantName(name, known);
   if (meant !== undefined && name.startsWith(meant))
     if (/^\s*[:=]/.test(name.slice(meant.length)))

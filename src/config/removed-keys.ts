@@ -1,0 +1,9 @@
+/** Keys that the configuration had once, and what takes the place of each. */
+
+/** Path of the key -> what takes its place, as the end of the sentence "is gone: …". */
+export const REMOVED_KEYS: ReadonlyMap<string, string> = new Map([
+  [
+    'server.workers',
+    'a gateway is one process; for more than one core run more replicas over one Redis (docs/sizing.md says how many)',
+  ],
+]);
