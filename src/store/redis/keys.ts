@@ -37,8 +37,6 @@ export interface RedisKeys {
   readonly receiptNames: string;
   /** Hash: the oldest and the newest receipt id that were ever trimmed, as `from` and `to`. */
   readonly receiptsTrimmed: string;
-  /** Sorted set: ids that an earlier release wrote and that stand on no list yet. */
-  readonly receiptsUnlisted: string;
   /** Hash: the claimant of one task, and its attempts, with an expiry of its own. */
   readonly task: (name: string) => string;
   /** Sorted set: names of declined tasks by the time until which they count, milliseconds. */
@@ -108,7 +106,6 @@ export function redisKeys(merchantId: string): RedisKeys {
     receiptsUncertain: `${tag}:rcpt:uncertain`,
     receiptNames: `${tag}:rcpt:names`,
     receiptsTrimmed: `${tag}:rcpt:trimmed`,
-    receiptsUnlisted: `${tag}:rcpt:ids`,
     task: (name) => `${tag}:task:${name}`,
     tasksDeclined: `${tag}:tasks:declined`,
     mandatesOnce: `${tag}:ap2:once`,

@@ -16,7 +16,7 @@ import { type EpochWatch, redisHealth, watchEpoch, writable } from './health.ts'
 import { type RedisKeys, redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
-import { type RedisReceipts, redisReceipts } from './receipts.ts';
+import { redisReceipts } from './receipts.ts';
 import { redisRelayerLeases } from './relayer-leases.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
 import { reportWeaknesses } from './setup.ts';
@@ -56,7 +56,6 @@ export async function openRedisStore(
   if (log !== undefined) reportWeaknesses(redis, keys, replicas, log);
   const trimmed = trimCount();
   const receipts = redisReceipts(redis, keys, limits, trimmed);
-  listEarlierReceipts(redis, receipts, log);
   const feed = redisFeed({ redis, openTail }, keys, limits);
   const ledger = redisLedger({ redis, replicated }, keys, limits, trimmed);
   /** A page has all that this process has answered, also what waits to be written. */
@@ -99,19 +98,6 @@ export async function openRedisStore(
 async function keepEpoch(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<void> {
   redis.on('ready', () => void writable(redis, keys, epoch));
   if (redis.status === 'ready') await writable(redis, keys, epoch);
-}
-
-/**
- * Puts the receipts of an earlier release on their lists, at every connection: during a rolling
- * update the older processes still write some. After a failure the first read of a list does it.
- */
-function listEarlierReceipts(redis: RedisClient, receipts: RedisReceipts, log: StoreLog | undefined): void {
-  const list = async (): Promise<void> => {
-    const listed = await receipts.listAll().catch(() => 0);
-    if (listed > 0) log?.info({ receipts: listed }, 'receipts of an earlier release are on their lists now');
-  };
-  redis.on('ready', () => void list());
-  if (redis.status === 'ready') void list();
 }
 
 /** Shared values: the first process writes one, all read it. */

@@ -10,10 +10,8 @@ import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { bookKeys, type RedisKeys } from './keys.ts';
 import { parts } from './reply.ts';
-import { LIST, RECEIPT, RECEIPT_PAGE, run, TIDY } from './script.ts';
+import { RECEIPT, RECEIPT_PAGE, run, TIDY } from './script.ts';
 
-/** Receipts of an earlier release that one step lists: a few milliseconds of the server. */
-const LISTED_AT_ONCE = 250;
 /** Sorts after every id. */
 const PAST_EVERY_ID = '~';
 const NAME_LENGTH = 22;
@@ -21,8 +19,6 @@ const NAME_LENGTH = 22;
 export interface RedisReceipts extends ReceiptBook {
   /** Drops some receipts over the bounds. True: there may be more. */
   tidy(): Promise<boolean>;
-  /** Puts all receipts of an earlier release on their lists; resolves with their number. */
-  listAll(): Promise<number>;
 }
 
 export function redisReceipts(
@@ -34,7 +30,6 @@ export function redisReceipts(
   const { receiptsMaxLength, receiptsMaxAgeMs } = limits;
   const book = bookKeys(keys);
   const bounds = { receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
-  let listing: Promise<number> | undefined;
 
   const put = async (receipts: readonly Receipt[], onlyNew: boolean): Promise<readonly string[]> => {
     const written = receipts.map((receipt) => ({ id: receipt.id, json: JSON.stringify(receipt) }));
@@ -44,33 +39,13 @@ export function redisReceipts(
     trimmed.add({ length: Number(dropped) });
     return parts(ids).map(String);
   };
-  /** Another process may do the same at once: each receipt is listed by the first one. */
-  const listAll = async (): Promise<number> => {
-    const before = await answered(redis.zcard(keys.receiptsUnlisted));
-    for (let left = before; left > 0; )
-      left = Number(
-        await run(redis, LIST, { keys: [...book, keys.receiptsUnlisted], plan: { count: LISTED_AT_ONCE } }),
-      );
-    return before;
-  };
-  const listOnce = (): Promise<number> => {
-    listing ??= listAll().finally(() => {
-      listing = undefined;
-    });
-    return listing;
-  };
   const older = (index: ReceiptIndex) => {
     const { sources, name } = rangeOf(index, keys);
-    const read = [keys.receipts, keys.receiptsUnlisted, ...sources];
+    const read = [keys.receipts, ...sources];
     return async (than: string | undefined, count: number): Promise<readonly Entry<Receipt>[]> => {
       const max = than === undefined ? `[${name}${PAST_EVERY_ID}` : `(${name}${than}`;
       const plan = { min: `[${name}`, max, count, cut: name.length };
-      const [unlisted, ids, found] = parts(await run(redis, RECEIPT_PAGE, { keys: read, plan }));
-      // Receipts that are on no list yet are missing here; the index `all` includes them.
-      if (Number(unlisted) > 0 && index.kind !== 'all') {
-        await listOnce();
-        return older(index)(than, count);
-      }
+      const [ids, found] = parts(await run(redis, RECEIPT_PAGE, { keys: read, plan }));
       const documents = parts(found);
       return parts(ids).map((id, i) => {
         const json = documents[i];
@@ -82,11 +57,7 @@ export function redisReceipts(
     async write(receipts) {
       await put(receipts, false);
     },
-    async add(receipts) {
-      // A receipt that is on no list yet is not found by its payment.
-      await listOnce();
-      return put(receipts, true);
-    },
+    add: (receipts) => put(receipts, true),
     page: (query) => receiptPage(query, older(indexFor(query))),
     async counts() {
       const sizes = [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUncertain].map((key) => redis.zcard(key));
@@ -106,7 +77,6 @@ export function redisReceipts(
       trimmed.add({ length: over, age: old });
       return over === TRIMMED_AT_ONCE || old === TRIMMED_AT_ONCE;
     },
-    listAll: listOnce,
   };
 }
 
@@ -124,7 +94,7 @@ function rangeOf(index: ReceiptIndex, keys: RedisKeys): { readonly sources: read
     case 'delivered':
       return { sources: [index.delivered ? keys.receiptsDone : keys.receiptsOwed], name: '' };
     case 'all':
-      return { sources: [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUnlisted], name: '' };
+      return { sources: [keys.receiptsDone, keys.receiptsOwed], name: '' };
   }
 }
 

@@ -60,10 +60,8 @@ export const DISCARD = script(MANDATES + readFileSync(new URL('./scripts/discard
 export const APPEND = script(readFileSync(new URL('./scripts/append.lua', import.meta.url), 'utf8'));
 /** book (6) */
 export const RECEIPT = script(BOOK + readFileSync(new URL('./scripts/receipt.lua', import.meta.url), 'utf8'));
-/** receipts, unlisted receipts, and the sorted sets to read */
+/** receipts, and the sorted sets to read */
 export const RECEIPT_PAGE = script(readFileSync(new URL('./scripts/receipt-page.lua', import.meta.url), 'utf8'));
-/** book (6), unlisted receipts */
-export const LIST = script(BOOK + readFileSync(new URL('./scripts/list.lua', import.meta.url), 'utf8'));
 /** book (6) */
 export const TIDY = script(BOOK + readFileSync(new URL('./scripts/tidy.lua', import.meta.url), 'utf8'));
 /** a task, declined tasks */

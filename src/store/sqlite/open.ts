@@ -19,7 +19,7 @@ import { sqliteTaskClaims } from './task-claims.ts';
  * `path`: a file, whose directory is created, or `:memory:`. `now`: the store's clock,
  * milliseconds. `epoch`: what an empty register begins with, by default now. `log` hears of another
  * process that has the file.
- * @throws Error when the file cannot be used, is not ours, or is of a newer release
+ * @throws Error when the file cannot be used, is not ours, or is of another release
  */
 export function openSqliteStore(options: {
   readonly path: string;

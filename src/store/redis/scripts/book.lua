@@ -76,7 +76,7 @@ local function book_at(first)
 
   -- Puts a receipt on its lists and takes it from the others. `before`: its earlier JSON, which is
   -- listed; false for none.
-  function book.enter(id, json, before)
+  local function enter(id, json, before)
     local receipt, earlier = read_receipt(json), read_receipt(before)
     list(done, id, is_done(receipt), is_done(earlier))
     list(owed, id, not is_done(receipt), before and not is_done(earlier))
@@ -131,7 +131,7 @@ local function book_at(first)
       for _, id in ipairs(same_payment(read_receipt(receipt.json))) do book.drop(id) end
     end
     redis.call('HSET', receipts, receipt.id, receipt.json)
-    book.enter(receipt.id, receipt.json, before)
+    enter(receipt.id, receipt.json, before)
   end
 
   -- Whether the book has this receipt, or another one of its payment.
