@@ -82,7 +82,6 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'protocols.acp.idempotency.retentionHours': 'reload',
   // Under another secret a repeated checkout call would be a new one.
   'protocols.acp.idempotency.secret': 'restart',
-  'protocols.acp.idempotency.keys': 'reload',
   'protocols.acp.idempotency.merchant': 'reload',
   'protocols.acp.idempotency.sessionLock': 'reload',
   'protocols.acp.discovery': 'reload',
