@@ -31,8 +31,8 @@ export function sealingKeys(
 }
 
 /**
- * The keys of checkouts, which have no other use there. Undefined: there is no key at all; a problem
- * explains how to make one.
+ * The keys of checkouts, which have no other use there. Undefined: there is no key at all; a
+ * problem explains how to make one.
  */
 export function checkoutRing(
   ring: readonly SealingKey[],

@@ -16,7 +16,7 @@ import { RECEIPT, RECEIPT_PAGE, run, TIDY } from './script.ts';
 const PAST_EVERY_ID = '~';
 const NAME_LENGTH = 22;
 
-export interface RedisReceipts extends ReceiptBook {
+interface RedisReceipts extends ReceiptBook {
   /** Drops some receipts over the bounds. True: there may be more. */
   tidy(): Promise<boolean>;
 }
