@@ -50,7 +50,7 @@ const RICH = changed({
       enabled: true,
       auth: { clients: [{ id: 'a', tokens: ['token-of-client-1'] }] },
       backend: { headers: { a: 'b' }, operations: { getCheckoutSession: { path: '/a/{checkout_session_id}' } } },
-      idempotency: { secret: 'x'.repeat(32), keys: [{ id: 'b', key: KEY }] },
+      idempotency: { secret: 'x'.repeat(32) },
       discovery: { documentationUrl: 'https://a.example', supportedCurrencies: ['eur'] },
     },
   },

@@ -68,7 +68,6 @@ describe('the keys that the schema calls secret', () => {
       'protocols.acp.auth.clients.0.tokens.0',
       'protocols.acp.backend.headers.x-key',
       'protocols.acp.idempotency.secret',
-      'protocols.acp.idempotency.keys.0.key',
       'payments.x402.rpcUrl',
       'payments.x402.rpcUrls.0',
       'payments.x402.buyerTokenSecrets.0',

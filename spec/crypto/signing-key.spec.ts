@@ -16,7 +16,7 @@ function keyOf(pem: string): SigningKey {
 describe('a signing key', () => {
   it('publishes its public half and nothing else', () => {
     const { publicJwk, ...others } = keyOf(PEM);
-    assert.deepEqual(Object.keys(others), ['sign', 'secret']);
+    assert.deepEqual(Object.keys(others), ['sign']);
     assert.deepEqual(Object.keys(publicJwk).toSorted(), ['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y']);
     const { x, y } = p256.publicKey.export({ format: 'jwk' });
     assert.deepEqual([publicJwk.x, publicJwk.y], [x, y]);
@@ -35,13 +35,6 @@ describe('a signing key', () => {
     const pem = createPrivateKey({ key: jwk, format: 'jwk' }).export(pkcs8).toString();
     for (const spelling of [pem, pem.trimEnd(), pem.replaceAll('\n', '\r\n')])
       assert.equal(keyOf(spelling).publicJwk.kid, 'oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U');
-  });
-
-  it('has other secrets for other purposes, the same from every spelling of the key', () => {
-    const [one, again] = [keyOf(PEM), keyOf(PEM.trimEnd())];
-    assert.equal(one.secret('a').length, 32);
-    assert.deepEqual(one.secret('a'), again.secret('a'));
-    assert.notDeepEqual(one.secret('a'), one.secret('b'));
   });
 
   it('signs as ES256 wants it: r and s, 32 bytes each', () => {

@@ -132,7 +132,6 @@ describe('alerts and dashboard', () => {
       'acg_refund_due_total',
       'acg_payments_uncertain',
       'acg_dropped_total',
-      'acg_receipt_log_total{what=~"lost|foreign"}',
       'acg_ledger_failures_total',
       'acg_shed_total',
       'acg_merchant_exposed',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { assertAcpError, checkoutProtocol } from '../adapters/acp/testbed.ts';
+import { assertAcpError, checkoutProtocol, SEALED } from '../adapters/acp/testbed.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
 import { startCheckoutGateway } from '../support/acp/gateway.ts';
 import { createBuyer } from '../support/buyer.ts';
@@ -14,7 +14,9 @@ describe('a checkout beside the other channels of one process', () => {
   before(async () => {
     backend = await startCheckoutBackend();
     const acp = checkoutProtocol({ backend: { baseUrl: backend.url } });
-    world = await startWorld({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true }, acp } } });
+    world = await startWorld({
+      overrides: { storage: SEALED, protocols: { mcp: { enabled: true }, a2a: { enabled: true }, acp } },
+    });
   });
   after(async () => {
     await world?.stop();

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import type { JsonObject } from '../../src/json/types.ts';
-import { type Asked, askAcp, assertAcpError } from '../adapters/acp/testbed.ts';
+import { type Asked, askAcp, assertAcpError, SEALED } from '../adapters/acp/testbed.ts';
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
 import type { WorldParts } from '../support/config.ts';
 import { readMetrics } from '../support/read-metrics.ts';
@@ -48,7 +48,7 @@ export async function startWatchedGateway(
     },
     overrides: {
       server: { adminTokenNext: CANARIES['the next operator token'] },
-      ...(password === undefined ? {} : { storage: { redis: { password } } }),
+      ...(password === undefined ? {} : { storage: { ...SEALED, redis: { password } } }),
     },
     env: { LOG_LEVEL: 'trace', OTEL_EXPORTER_OTLP_ENDPOINT: spans.url, OTEL_BSP_SCHEDULE_DELAY: '50' },
   });

@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { generatePrivateKey } from 'viem/accounts';
-import { storeConfig } from '../../src/cli/with-store.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { createChain } from '../../src/payments/x402/chain/chain.ts';
 import { createRpc } from '../../src/payments/x402/chain/rpc.ts';
@@ -70,9 +69,9 @@ export async function raceRefunds(races: number, store: 'sqlite' | 'redis'): Pro
     ({ close }) => close(),
   );
   await testbed.chain.fundGas(payee.address);
-  const { x402 } = testbed.gateway.config;
+  const { storage: shared, merchant, x402 } = testbed.gateway.config;
   if (x402 === undefined) throw new Error('nothing has a price');
-  const own = ends.adopt(await openStore(storeConfig(testbed.gateway.config)), (opened) => opened.close());
+  const own = ends.adopt(await openStore({ ...shared, merchantId: merchant.id }), (opened) => opened.close());
   const rpc = ends.adopt(createRpc(testbed.chain.rpcUrl), (opened) => opened.close());
   const [signer, sender] = [keySigner(payee, x402), createRefundSender(rpc, x402, payee)];
   const parts = { ledger: own.ledger, chain: createChain(rpc), terms: x402, signer, sender };

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { EventDraft } from '../../src/events/event.ts';
 import { openJournal } from '../../src/events/journal.ts';
 
-const CALL = { requestId: 'req_1', resourceId: 'report', adapter: 'http' } as const;
+const CALL = { requestId: 'req_1', callId: 'call_1', resourceId: 'report', adapter: 'http' } as const;
 
 function journal() {
   const sent: EventDraft[] = [];
@@ -25,6 +25,7 @@ describe('the journal of a call', () => {
       {
         type: 'resource.requested',
         requestId: 'req_1',
+        callId: 'call_1',
         resourceId: 'report',
         at: '2026-01-01T00:00:00.000Z',
         adapter: 'http',
@@ -41,15 +42,6 @@ describe('the journal of a call', () => {
       const told = { code: 'GATEWAY_BUSY', reason: 'backend_unreachable' };
       assert.deepEqual([sent[0]?.status, sent[0]?.data], more ? [undefined, undefined] : ['error', told]);
     }
-  });
-
-  it('has in each event the call id, if it is known', () => {
-    const sent: EventDraft[] = [];
-    const sink = { push: (event: EventDraft) => void sent.push(event), withdraw: () => [] };
-    const pages = openJournal({ ...CALL, callId: 'call_1' }, sink);
-    pages.record('resource.requested');
-    pages.flush();
-    assert.deepEqual([sent[0]?.callId, sent[0]?.requestId], ['call_1', 'req_1']);
   });
 
   it('a transition takes along what still waits of an earlier call under the same request id', () => {

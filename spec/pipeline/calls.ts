@@ -112,7 +112,7 @@ export function callAt(stage: Call['stage'], more: object = {}) {
   const events: EventDraft[] = [];
   const written: unknown[] = [];
   const journal = openJournal(
-    { requestId: 'r', resourceId: 'report', adapter: 'http' },
+    { requestId: 'r', callId: 'c', resourceId: 'report', adapter: 'http' },
     { push: (event) => void events.push(event), withdraw: () => [] },
   );
   const responseWriter: ResponseWriter = {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
-import { CART, checkoutProtocol, rightHeaders } from '../adapters/acp/testbed.ts';
+import { CART, checkoutProtocol, rightHeaders, SEALED } from '../adapters/acp/testbed.ts';
 import { closeOf, dial, head } from '../server/http/raw.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
 import { NO_CHAIN } from '../support/config.ts';
@@ -95,6 +95,7 @@ describe('places of calls, connections and buffers', () => {
       facilitator: { mode: 'local' },
       overrides: {
         backend: { passthrough: { enabled: true } },
+        storage: SEALED,
         protocols: {
           mcp: { enabled: true },
           a2a: { enabled: true },

@@ -8,7 +8,7 @@ import type { Express } from 'express';
 import { type Response, Test } from 'supertest';
 import { APP_PROBES } from '../../src/sidecar/app-probe-settings.ts';
 import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
-import { assertAcpError, checkoutProtocol } from '../adapters/acp/testbed.ts';
+import { assertAcpError, checkoutProtocol, SEALED } from '../adapters/acp/testbed.ts';
 import { assertEnvelope } from '../e2e/ask.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
 import { type ConfigObject, NO_CHAIN } from '../support/config.ts';
@@ -50,6 +50,7 @@ const DOCUMENT = { name: 'Document', backend: { method: 'GET', path: '/document'
  * whose word counts.
  */
 const EVERYTHING: ConfigObject = {
+  storage: SEALED,
   protocols: { mcp: { enabled: true }, a2a: { enabled: true, signingKey: CARD_KEY }, acp: checkoutProtocol() },
   signing: { key: SIGNING_KEY },
   payments: { x402: { rpcUrl: undefined } },

@@ -74,18 +74,6 @@ describe('the epoch of a register in Redis', () => {
     assert.deepEqual(losses(), []);
   });
 
-  it('is that of a register that forgot nothing where an older release has written uses', async (t) => {
-    for (const [key, name] of [
-      ['once', 'm:a'],
-      ['open:ends', 'o'],
-    ] as const) {
-      await flush();
-      await bed.redis.zadd(`{acg:${merchantId}}:ap2:${key}`, (await redisNow()) + 60_000, name);
-      await open(t);
-      assert.deepEqual(await epoch(), { born: 0, openFrom: 0 });
-    }
-  });
-
   for (const [way, use] of Object.entries(WAYS)) {
     it(`${way}: a mandate that was used before a loss is refused, whether the check or a reservation finds it first`, async (t) => {
       const store = await open(t);

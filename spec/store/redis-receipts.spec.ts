@@ -11,12 +11,6 @@ import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
 const DAY_MS = 86_400_000;
 const bed = redisBed();
 
-/** Writes a receipt as the last release did: into the hash, and into one sorted set of all ids. */
-async function writtenBefore(merchantId: string, id: string, json: string): Promise<void> {
-  await bed.redis.hset(`{acg:${merchantId}}:rcpt`, id, json);
-  await bed.redis.zadd(`{acg:${merchantId}}:rcpt:ids`, 0, id);
-}
-
 async function withStore(then: (store: Store, merchantId: string) => Promise<void>, more: object = {}): Promise<void> {
   const merchantId = randomUUID();
   const store = await openRedisStore({ url: bed.server.url, merchantId, limits: { ...REDIS_LIMITS, ...more } });
@@ -62,38 +56,6 @@ describe('the book of receipts in Redis', () => {
       },
       { receiptsMaxLength: 10_000 },
     ));
-
-  it('puts what an earlier release wrote on its lists, at the start and whenever there is more of it', () =>
-    withStore(async (store, merchantId) => {
-      const [owed, done, damaged] = [receiptId(3_000), receiptId(2_000), receiptId(1_000)];
-      await writtenBefore(merchantId, owed, JSON.stringify(receipt(owed, 'old')));
-      await writtenBefore(merchantId, done, JSON.stringify(receipt(done, 'old', { delivered: true })));
-      await writtenBefore(merchantId, damaged, 'no JSON');
-      const again = await openRedisStore({ url: bed.server.url, merchantId, limits: REDIS_LIMITS });
-      for (const { receipts } of [store, again]) {
-        const found = async (query: object) => idsIn(await receipts.page({ limit: 5, ...query }));
-        assert.deepEqual(await found({ delivered: false }), [owed]);
-        assert.deepEqual(await found({ requestId: 'old' }), [owed, done]);
-        assert.deepEqual(await found({}), [owed, done]);
-      }
-      // A damaged receipt counts as owed.
-      assert.deepEqual(await again.receipts.counts(), { done: 1, owed: 2, uncertain: 0 });
-      assert.equal(await bed.redis.exists(`{acg:${merchantId}}:rcpt:ids`), 0);
-      const late = receiptId(4_000);
-      await writtenBefore(merchantId, late, JSON.stringify(receipt(late, 'old')));
-      const page = await store.receipts.page({ limit: 5, delivered: false });
-      assert.deepEqual(idsIn(page), [late, owed]);
-      await again.close();
-    }));
-
-  it('shows all receipts while some are on no list yet', () =>
-    withStore(async ({ receipts }, merchantId) => {
-      const [old, fresh] = [receiptId(1_000), receiptId(2_000)];
-      await receipts.write([receipt(fresh, 'fresh')]);
-      await writtenBefore(merchantId, old, JSON.stringify(receipt(old, 'old')));
-      const page = await receipts.page({ limit: 5 });
-      assert.deepEqual(idsIn(page), [fresh, old]);
-    }));
 
   it('drops delivered receipts past their age, on the clock of the server, and nothing that is owed', () =>
     withStore(

@@ -6,7 +6,14 @@ import { redisBed } from './redis-bed.ts';
 
 const LIMITS = { perResource: 2, perNetwork: 50, all: 50, windowMs: 60_000 };
 const ROW: UnpaidRow = {
-  ...{ at: '2026-01-01T00:00:00.000Z', requestId: 'one', resourceId: 'lookup', channel: 'http', amount: '0.01' },
+  ...{
+    at: '2026-01-01T00:00:00.000Z',
+    requestId: 'one',
+    callId: 'call_one',
+    resourceId: 'lookup',
+    channel: 'http',
+    amount: '0.01',
+  },
   ...{
     currency: 'USD',
     network: 'eip155:1',

@@ -1,32 +1,32 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { checkoutClaim, FIRST, holdOf } from './checkout-samples.ts';
+import { checkoutClaim, nextOf } from './checkout-samples.ts';
+import { temporaryDirectory } from './temporary.ts';
 
-const directory = mkdtempSync(join(tmpdir(), 'acg-checkout-rows-'));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const LIMITS = { eventsMaxLength: 1, receiptsMaxLength: 1 };
+const directory = temporaryDirectory();
 
 describe('the rows of checkout claims in SQLite', () => {
-  it('name the fencing token and the end of the lease as every release does, and are read so', async () => {
+  it('outlive the process, and are deleted along with a claim when they are over', async () => {
+    let now = 1_800_000_000_000;
     const path = join(directory, 'store.db');
-    const store = openSqliteStore({ path, limits: { eventsMaxLength: 1, receiptsMaxLength: 1 } });
-    const claim = checkoutClaim();
-    assert.deepEqual(await store.checkouts.claim(claim), FIRST);
-    const db = new DatabaseSync(path, { readOnly: true });
-    for (const table of ['checkouts', 'checkout_locks']) {
-      const record = JSON.parse(String(db.prepare(`SELECT record FROM ${table}`).get()?.['record']));
-      assert.equal(record.token, 1, table);
-      assert.equal(record.leaseEnd - record.began, claim.leaseMs, table);
-      assert.ok(!('fence' in record || 'leaseUntil' in record), table);
-    }
-    db.close();
-    const answer = { status: 200, sealed: '', keepMs: 1_000 };
-    assert.equal(await store.checkouts.finish(holdOf(claim, 2), answer), false);
-    assert.equal(await store.checkouts.finish(holdOf(claim), answer), true);
+    const open = () => openSqliteStore({ path, limits: LIMITS, now: () => now });
+    const store = open();
+    const brief = { leaseMs: 1, keepMs: 1 };
+    for (let i = 0; i < 30; i += 1) await store.checkouts.claim(checkoutClaim(brief));
+    const stays = checkoutClaim();
+    now += 2;
+    for (const one of [stays, checkoutClaim(brief)]) assert.equal((await store.checkouts.claim(one)).kind, 'granted');
     await store.close();
+    const db = new DatabaseSync(path);
+    for (const table of ['checkouts', 'checkout_locks'])
+      assert.equal(db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.['n'], 2);
+    db.close();
+    const again = open();
+    assert.equal((await again.checkouts.claim(nextOf(stays))).kind, 'in_flight');
+    await again.close();
   });
 });

@@ -6,9 +6,7 @@ import { beforeEach, describe, it } from 'node:test';
 import type { MandateClaim } from '../../src/mandates/register/register.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { MIGRATIONS } from '../../src/store/sqlite/schema.ts';
 import { claimOf, useOf } from '../mandates/register/register-map.ts';
-import { event } from '../payments/ledger/samples.ts';
 import { refused, reserveWith } from './contract-mandates.ts';
 import { temporaryDirectory } from './temporary.ts';
 
@@ -26,12 +24,6 @@ beforeEach(() => {
 const open = (now = NOW): Store => openSqliteStore({ path, limits: LIMITS, now: () => now });
 const used = async ({ ledger }: Store, claim: MandateClaim) => refused(await reserveWith(ledger, claim));
 const aged = (age: number) => claimOf(undefined, { age });
-/** A file of the release before mandates had an epoch, with what `fill` puts into it. */
-const releasedFile = (fill: string) => {
-  const db = new DatabaseSync(path);
-  db.exec(`${MIGRATIONS.slice(0, 3).join('')} PRAGMA application_id = ${0x41434731}; PRAGMA user_version = 3; ${fill}`);
-  db.close();
-};
 
 describe('the epoch of a register in SQLite', () => {
   it('begins with the file and stays: checkouts from before are refused, open mandates are not', async () => {
@@ -75,30 +67,5 @@ describe('the epoch of a register in SQLite', () => {
     );
     assert.equal(await used(later, aged(0)), 'granted');
     await later.close();
-  });
-
-  const FILLED = {
-    payments: "INSERT INTO payments VALUES ('a', 0, NULL, '{}')",
-    events: "INSERT INTO events VALUES (1, 1, 0, '{}')",
-    'used mandates': "INSERT INTO mandates_once VALUES ('m:a', 1)",
-    'open mandates': "INSERT INTO mandates_open VALUES ('o', 1, '{}')",
-  };
-  for (const [what, fill] of Object.entries(FILLED))
-    it(`is that of a register that forgot nothing in a file of the last release with ${what}`, async () => {
-      releasedFile(fill);
-      const store = open();
-      assert.equal(await used(store, aged(3_600)), 'granted');
-      await store.close();
-    });
-
-  it('begins with the release in an unused file of the last one', async () => {
-    releasedFile('');
-    const store = open();
-    assert.equal(await used(store, aged(3_600)), 'replayed');
-    await store.feed.append([event('resource.requested', 'r')]);
-    await store.close();
-    const again = open(NOW + 1);
-    assert.equal(await used(again, aged(3_600)), 'replayed');
-    await again.close();
   });
 });

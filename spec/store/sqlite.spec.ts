@@ -81,7 +81,12 @@ describe('the embedded store', () => {
   });
 
   for (const [what, sql, message] of [
-    ['of a newer release', 'PRAGMA user_version = 99', /schema version 99/],
+    [
+      'of a newer release',
+      'PRAGMA user_version = 99',
+      /schema version 99, and this release reads 1 alone: .*move the file away/,
+    ],
+    ['of an older one', 'PRAGMA user_version = 0', /schema version 0, and this release reads 1 alone/],
     ['of another application', 'PRAGMA application_id = 7', /another application/],
   ] as const)
     it(`refuses a database ${what}, and leaves it alone`, async () => {

@@ -4,7 +4,6 @@ import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { createGateway, type Gateway } from '../../src/app/gateway.ts';
 import { openHooks, stepsOfDrain } from '../../src/app/open-pod-hooks.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
-import { storeConfig } from '../../src/cli/with-store.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { secretsOf } from '../../src/config/secrets.ts';
@@ -144,7 +143,7 @@ async function openParts({
   const config = configOf(first);
   const logLines: string[] = [];
   const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
-  const opened = await openStore(storeConfig(config), log);
+  const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
   const gateway = await createGateway({ config, store, rail, log, appProbes, loop }, hooks);

@@ -8,8 +8,6 @@ import { inTime } from '../time/time.ts';
 
 /** Between two rounds, milliseconds. */
 const EVERY_MS = 60_000;
-/** The same where a write that adds receipts drops none, because of their log. */
-const EVERY_WITH_LOG_MS = 5_000;
 /** Between two steps of one round, milliseconds: calls come first. */
 const PAUSE_MS = 20;
 /** Longest wait for the sizes of the lists, milliseconds. */
@@ -26,10 +24,10 @@ interface Housekeeping {
  * of it before they look for a dropped receipt.
  */
 export function startHousekeeping(
-  store: Pick<Store, 'tidy' | 'receipts' | 'receiptLog'>,
+  store: Pick<Store, 'tidy' | 'receipts'>,
   log: Pick<Log, 'info' | 'warn'>,
   metrics: Pick<Metrics, 'counter' | 'gauge'>,
-  everyMs: number = store.receiptLog === undefined ? EVERY_MS : EVERY_WITH_LOG_MS,
+  everyMs: number = EVERY_MS,
 ): Housekeeping {
   let announced: TrimmedReceipts = { length: 0, age: 0 };
   let stopped = false;

@@ -204,7 +204,7 @@ export function openBuyerTokens(
     before !== undefined && isDeepStrictEqual(before.secrets, secrets)
       ? before.keys
       : openTokenKeys(secrets, { ...x402, merchantId: merchant.id }, shared);
-  return { ...createBuyerTokens(keys.current, x402), keys, secrets };
+  return { ...createBuyerTokens(keys.current), keys, secrets };
 }
 
 /** The recorder of deliveries, which logs and counts what the store did not take. */

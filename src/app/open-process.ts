@@ -34,7 +34,6 @@ import type { OpenMandates } from './open-ap2.ts';
 import { openBackend } from './open-backend.ts';
 import { createMandateOpener } from './open-mandates.ts';
 import { openDeliveryRecorder, openPayments } from './open-payments.ts';
-import { startReceiptLog } from './open-receipt-log.ts';
 import { showProcessGauges } from './process-gauges.ts';
 import { requireService } from './service-identity.ts';
 import { openWriteQueues } from './write-queues.ts';
@@ -105,7 +104,6 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const writeQueues = openWriteQueues(store, log, metrics);
   const { events, receipts } = writeQueues;
   const housekeeping = startHousekeeping(store, log, metrics);
-  const receiptLog = startReceiptLog(store, now(), log, metrics);
   const ingress = openIngressCounts(now, log, metrics);
   const backend = openBackend(now, fence, log, metrics);
   const deliveries = openDeliveryRecorder(now, ledger, log, metrics);
@@ -150,7 +148,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const exchanges = allExchanges(backend, acp?.connection, passthrough);
   return {
     ...{ ...shared, store, receipts, mounts, ingress, payments, stream, loadShedding, budget, watch, onFailure },
-    ...{ acp, passthrough, exchanges, loadedAdapters, mandateOpener, writeQueues, housekeeping, receiptLog, tracing },
+    ...{ acp, passthrough, exchanges, loadedAdapters, mandateOpener, writeQueues, housekeeping, tracing },
   };
 }
 
@@ -212,5 +210,4 @@ export async function closeProcess(process: Process, monitor: Monitor, closePres
   await process.mandateOpener.close();
   await process.writeQueues.close();
   await process.housekeeping.stop();
-  await process.receiptLog?.stop();
 }

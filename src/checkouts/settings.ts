@@ -65,8 +65,6 @@ export interface AcpSettings {
   readonly backend: AcpBackend;
   readonly idempotency: IdempotencySettings;
   readonly discovery: AcpDiscoverySettings;
-  /** Whether the keys are configured where they were before `storage.sealing.keys`. */
-  readonly oldKeys: boolean;
   /** Most calls at the same time. */
   readonly maxInFlight: number;
   /** Whether request items may have a `quantity`, which the schema forbids and agents send. */

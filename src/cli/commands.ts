@@ -29,7 +29,7 @@ export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
     commands: [
       {
         name: 'receipts',
-        summary: 'list the receipts of a running gateway, or verify their log',
+        summary: 'list the receipts of a running gateway, or show one',
         load: async () => (await import('./receipts.ts')).receiptsCommand(),
       },
       {

@@ -100,7 +100,7 @@ function asRefused(record: PaymentRecord, was: 'unpaid' | 'unclaimed') {
 }
 
 function event(
-  { requestId, resourceId, channel }: PaymentRecord,
+  { requestId, callId, resourceId, channel }: PaymentRecord,
   at: Date,
   type: EventDraft['type'],
   status: 'ok' | 'error',
@@ -109,6 +109,7 @@ function event(
   return {
     type,
     requestId,
+    callId,
     resourceId,
     at: at.toISOString(),
     adapter: protocolOf(channel),

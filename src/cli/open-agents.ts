@@ -11,7 +11,6 @@ import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import { openStore } from '../store/open.ts';
 import { type Log, refusalLog } from '../telemetry/log/log.ts';
 import { listenAt, MAY_LINGER, type Opened } from './closing.ts';
-import { storeConfig } from './with-store.ts';
 
 /** What opens store and rail; a test build that must fail visibly brings its own. */
 export interface Openers {
@@ -30,7 +29,7 @@ export async function openAgents(
   opened: Opened,
   openers: Openers = { openStore, createRail },
 ) {
-  const store = await openers.openStore(storeConfig(config), log);
+  const store = await openers.openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   opened.push(() => store.close());
   const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log);
   if (rail !== undefined) opened.push(() => rail.close());

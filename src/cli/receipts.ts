@@ -21,14 +21,11 @@ interface ReceiptsArgs extends AccessArgs, FormatArgs {
   readonly requestId?: string;
   readonly callId?: string;
   readonly since?: string;
-  readonly verify?: boolean;
-  readonly checkpoint?: string;
   readonly limit: number;
 }
 
 export function receiptsCommand(): Command {
-  const about = `Lists the receipts of a running gateway, newest first; an id shows that one in full, and --verify what was changed
-in the store.`;
+  const about = 'Lists the receipts of a running gateway, newest first; with an id it shows that receipt in full.';
   const command = defineCommand('receipts', about, 'acg receipts --undelivered --since 7d --csv > owed.csv')
     .argument('[id]')
     .option('--undelivered', 'only what was paid and not delivered')
@@ -40,22 +37,9 @@ in the store.`;
     .option('--call-id <id>', 'only of this call, as log and events name it')
     .option('--since <time>', 'none older than this: 30m, 12h, 7d, or ISO 8601')
     .option('--limit <n>', 'how many at most', (text) => wholeNumber(text, 'limit', 1, MOST_RECEIPTS), USUAL_LIMIT);
-  command
-    .option('--verify', 'verify the log of receipts in the store')
-    .option('--checkpoint <file>', 'with --verify: checkpoints that were taken earlier');
-  return addFormatOptions(addAccessOptions(command)).action((id: string | undefined, args: ReceiptsArgs) => {
-    if (args.verify === true) return verify(id, args);
-    if (args.checkpoint !== undefined) throw new UsageError('--checkpoint belongs to --verify');
-    return id === undefined ? receipts(args) : oneReceipt(id, args);
-  });
-}
-
-/** The store is opened, not a gateway asked. */
-async function verify(id: string | undefined, args: ReceiptsArgs): Promise<void> {
-  if (id !== undefined) throw new UsageError(`unexpected argument ${id}: --verify verifies all receipts`);
-  if (args.url !== undefined) throw new UsageError('--verify opens the store of --config, and asks no gateway');
-  const { verifyReceipts } = await import('./verify-receipts.ts');
-  await verifyReceipts(args);
+  return addFormatOptions(addAccessOptions(command)).action((id: string | undefined, args) =>
+    id === undefined ? receipts(args) : oneReceipt(id, args),
+  );
 }
 
 async function receipts(args: ReceiptsArgs): Promise<void> {

@@ -1,19 +1,13 @@
-/** Opens the store of a configuration, for gateways and for commands beside them. */
+/** Opens the store of a configuration, for commands beside the gateways. */
 
 import { existsSync } from 'node:fs';
-import { sealReceiptLog } from '../app/open-receipt-log.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { openStore, type StoreConfig } from '../store/open.ts';
+import { openStore } from '../store/open.ts';
 import type { Store } from '../store/port/store.ts';
 import { NoInputError, UnavailableError } from './exit-code.ts';
 
 /** What a store is opened from. */
-export type StoreSettings = Pick<GatewayConfig, 'storage' | 'merchant' | 'signing'>;
-
-/** The store of a configuration. */
-export function storeConfig({ storage, merchant, signing }: StoreSettings): StoreConfig {
-  return { ...storage, merchantId: merchant.id, signing };
-}
+export type StoreSettings = Pick<GatewayConfig, 'storage' | 'merchant'>;
 
 /**
  * For commands that only look at what is there: an embedded store that is not there would be made,
@@ -31,17 +25,16 @@ export function requireStoreFile({ storage: { engine } }: Pick<StoreSettings, 's
  * Works with the store, and closes it.
  * @throws UnavailableError where it cannot be used
  */
-export async function withStore(config: StoreSettings, work: (store: Store) => Promise<void>): Promise<void> {
-  const store = await openStore(storeConfig(config));
+export async function withStore(
+  { storage, merchant }: StoreSettings,
+  work: (store: Store) => Promise<void>,
+): Promise<void> {
+  const store = await openStore({ ...storage, merchantId: merchant.id });
   try {
     const health = await store.check();
     if (health.status !== 'ok' && health.status !== 'degraded')
       throw new UnavailableError(`the store (${store.name}) cannot be used: ${health.cause}`);
-    try {
-      await work(store);
-    } finally {
-      await sealReceiptLog(store, config);
-    }
+    await work(store);
   } finally {
     await store.close();
   }

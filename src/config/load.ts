@@ -67,7 +67,7 @@ function read(source: ReadDocument, env: Environment): LoadedConfig {
   const expansion = expand(source.value, env, overrides.origins, problems);
   const origins: Origins = new Map([...expansion.origins, ...overrides.origins]);
   const whole = longForm(withBothLines(overrides.apply(expansion.value), problems), problems);
-  const document = source.file === undefined ? whole : withAbsolutePaths(whole, source.file, problems);
+  const document = source.file === undefined ? whole : withAbsolutePaths(whole, source.file);
   return withPlaces(
     () => {
       // A refused document is still derived: `deriveConfig` skips what was refused.

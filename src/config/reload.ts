@@ -78,7 +78,6 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'protocols.acp.idempotency.retentionHours': 'reload',
   // Under another secret a repeated checkout call would be a new one.
   'protocols.acp.idempotency.secret': 'restart',
-  'protocols.acp.idempotency.keys': 'reload',
   'protocols.acp.idempotency.merchant': 'reload',
   'protocols.acp.idempotency.sessionLock': 'reload',
   'protocols.acp.discovery': 'reload',
@@ -121,10 +120,7 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'authorization.ap2.checkout': 'reload',
   'authorization.ap2.policy': 'reload',
   'authorization.ap2.issuers': 'reload',
-  // The log of receipts of a process is under one key.
-  'signing.key': 'restart',
-  'signing.alsoPublish': 'reload',
-  'signing.offers': 'reload',
+  signing: 'reload',
   resources: 'reload',
   publish: 'reload',
   limits: 'reload',

@@ -14,4 +14,5 @@ export const REMOVED_KEYS: ReadonlyMap<string, string> = new Map([
     'server.workers',
     'a gateway is one process; for more than one core run more replicas over one Redis (docs/sizing.md says how many)',
   ],
+  ['protocols.acp.idempotency.keys', 'storage.sealing.keys seals the answers of checkouts too; move the list there'],
 ]);

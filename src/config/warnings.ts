@@ -9,7 +9,7 @@ import { routerNotation } from '../resources/url-template.ts';
 import type { GatewayConfig } from './document/config.ts';
 import { isLoopbackUrl } from './document/endpoints.ts';
 import { STRONG_TOKEN_LENGTH } from './document/secret-uses.ts';
-import { MAKE_A_KEY, OLD_SEALING_KEYS, SEALING_KEYS } from './sections/sealing.ts';
+import { MAKE_A_KEY, SEALING_KEYS } from './sections/sealing.ts';
 
 /** The facilitator that SDKs ask unless told otherwise. */
 const TESTNET_FACILITATOR = 'x402.org';
@@ -195,11 +195,6 @@ function checkoutWarnings({ merchant, limits, protocols: { acp } }: GatewayConfi
       : []),
     ...(short
       ? [`protocols.acp.auth: a token is shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random one`]
-      : []),
-    ...(acp.oldKeys
-      ? [
-          `${OLD_SEALING_KEYS}: moved to ${SEALING_KEYS}, where they seal what is stored of payments as well; deprecated, and read until the next major release`,
-        ]
       : []),
   ];
 }

@@ -3,15 +3,7 @@
  * discovery, and published as a key set.
  */
 
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  hkdfSync,
-  type JsonWebKeyInput,
-  type KeyObject,
-  sign,
-} from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, type JsonWebKeyInput, type KeyObject, sign } from 'node:crypto';
 import { canonicalJson } from '../json/canonical.ts';
 import type { Json } from '../json/types.ts';
 
@@ -27,13 +19,11 @@ export interface PublicJwk {
   readonly alg: 'ES256';
 }
 
-/** A private key of the gateway. It signs, and other secrets follow from it. */
+/** A private key of the gateway. It only signs. */
 export interface SigningKey {
   readonly publicJwk: PublicJwk;
   /** ES256 (RFC 7518, section 3.4) over the UTF-8 of a text: base64url of r and s. */
   sign(text: string): string;
-  /** 32 bytes that only holders of the key can make (HKDF-SHA-256), others for each purpose. */
-  secret(purpose: string): Uint8Array;
 }
 
 /** A key, or what has to change in its text. The message never quotes it. */
@@ -44,7 +34,6 @@ type SigningKeyReading =
 /** Where the key set is published. */
 export const KEY_SET_PATH = '/.well-known/jwks.json';
 
-const SECRET_BYTES = 32;
 const PKCS8 = /^-----BEGIN PRIVATE KEY-----\r?\n[A-Za-z0-9+/=\r\n]+-----END PRIVATE KEY-----\s*$/;
 const HOW = 'openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 makes one';
 
@@ -56,8 +45,7 @@ export function readSigningKey(pem: string): SigningKeyReading {
   const { namedCurve } = key.asymmetricKeyDetails ?? {};
   if (key.asymmetricKeyType !== 'ec' || namedCurve !== 'prime256v1') return refused('must be a key of curve P-256');
   const { x = '', y = '' } = createPublicKey(key).export({ format: 'jwk' });
-  const made = { sign: (text: string) => es256(key, text), secret: (purpose: string) => secretFrom(key, purpose) };
-  return { ok: true, key: { publicJwk: publicJwk({ x, y }), ...made } };
+  return { ok: true, key: { publicJwk: publicJwk({ x, y }), sign: (text) => es256(key, text) } };
 }
 
 /** A key that a configuration was accepted with. @throws Error for a text that is none */
@@ -70,11 +58,6 @@ export function signingKey(pem: string): SigningKey {
 /** Signs the UTF-8 of a text with a P-256 key (RFC 7518, section 3.4): base64url of r and s. */
 export function es256(key: KeyObject, text: string): string {
   return sign('sha256', Buffer.from(text, 'utf8'), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url');
-}
-
-function secretFrom(key: KeyObject, purpose: string): Uint8Array {
-  const { d = '' } = key.export({ format: 'jwk' });
-  return new Uint8Array(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, SECRET_BYTES));
 }
 
 /** For the two usual mistakes: the file's name instead of its text, and the older form of a key. */

@@ -33,8 +33,8 @@ export function protocolOf(channel: Channel): Protocol {
 export interface EventDraft {
   readonly type: EventType;
   readonly requestId: string;
-  /** The gateway's own name of the call (call-id.ts); absent from events of an earlier release. */
-  readonly callId?: string;
+  /** The gateway's own name of the call (call-id.ts). */
+  readonly callId: string;
   readonly resourceId: string;
   /** ISO 8601, when it happened. */
   readonly at: string;

@@ -41,7 +41,7 @@ export interface Journal {
 export function openJournal(
   call: {
     readonly requestId: string;
-    readonly callId?: string | undefined;
+    readonly callId: string;
     readonly resourceId: string;
     readonly adapter: Protocol;
   },
@@ -52,11 +52,7 @@ export function openJournal(
   const journal: Journal = {
     record(type, facts) {
       const { requestId, callId, resourceId, adapter } = call;
-      const at = isoTime(now());
-      const bare =
-        callId === undefined
-          ? { type, requestId, resourceId, at, adapter }
-          : { type, requestId, callId, resourceId, at, adapter };
+      const bare = { type, requestId, callId, resourceId, at: isoTime(now()), adapter };
       waiting.push(facts === undefined ? bare : Object.assign(bare, facts));
     },
     take() {

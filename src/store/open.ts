@@ -1,10 +1,8 @@
 /** Opens the configured store, and seals the secrets in its ledger before the engine sees them. */
 
 import { createKeyRing, type KeyRing, type SealingKey } from '../crypto/seal.ts';
-import { signingKey } from '../crypto/signing-key.ts';
 import type { RegisterEpoch } from '../mandates/register/register.ts';
 import { sealedLedger, type Unreadable } from '../payments/ledger/sealed-ledger.ts';
-import { openSeries } from '../receipts/log/series.ts';
 import type { StorageConfig } from './port/settings.ts';
 import type { Store } from './port/store.ts';
 import type { StoreLog } from './redis/connection.ts';
@@ -13,34 +11,28 @@ import type * as SqliteModule from './sqlite/open.ts';
 /** Unreadable secrets that are logged once each: the same record is read again and again. */
 const MAX_LOGGED = 1_000;
 
-/** A store, and whose it is. */
-export interface StoreConfig extends StorageConfig {
-  readonly merchantId: string;
-  /** What an empty register of mandates begins with, by default now. */
-  readonly epoch?: RegisterEpoch;
-  /** Versions of receipts are logged under this key, a PEM; absent, no log is kept. */
-  readonly signing?: { readonly key: string } | undefined;
-}
-
 /** The part of a log that reports what cannot be opened. */
 interface SealLog {
   error(fields: object, message: string): void;
 }
 
 /**
- * Opens the configured engine.
+ * Opens the configured engine. `epoch`: what an empty register of mandates begins with, by default
+ * now.
  * @throws Error when an embedded database cannot be used; a Redis that is down is no reason
  */
-export async function openStore(config: StoreConfig, log?: StoreLog & SealLog): Promise<Store> {
+export async function openStore(
+  config: StorageConfig & { readonly merchantId: string; readonly epoch?: RegisterEpoch },
+  log?: StoreLog & SealLog,
+): Promise<Store> {
   return sealedStore(await openEngine(config, log), config.sealing ?? [], log);
 }
 
-async function openEngine(config: StoreConfig, log: StoreLog | undefined): Promise<Store> {
-  const { engine, merchantId, eventsMaxLength, receiptsMaxLength, receiptsMaxAgeMs, epoch, signing } = config;
+async function openEngine(config: Parameters<typeof openStore>[0], log: StoreLog | undefined): Promise<Store> {
+  const { engine, merchantId, eventsMaxLength, receiptsMaxLength, receiptsMaxAgeMs, epoch } = config;
   const age = receiptsMaxAgeMs === undefined ? {} : { receiptsMaxAgeMs };
   const limits = { eventsMaxLength, receiptsMaxLength, ...age };
-  const series = signing === undefined ? {} : { series: openSeries(signingKey(signing.key)) };
-  const begins = { ...series, ...(epoch === undefined ? {} : { epoch }) };
+  const begins = epoch === undefined ? {} : { epoch };
   if (engine.kind === 'sqlite') return openFile({ path: engine.path, limits, log, ...begins });
   // Only the engine that is used is loaded: the client of Redis alone takes several megabytes.
   const { openRedisStore } = await import('./redis/open.ts');

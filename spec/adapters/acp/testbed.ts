@@ -11,6 +11,8 @@ export const TOKEN = 'token-of-the-assistant';
 export const OTHER_TOKEN = 'token-of-the-other-assistant';
 export const SECRET = 'secret-of-these-tests-with-40-characters';
 export const SEALING_KEY = Buffer.alloc(32, 7).toString('base64');
+/** `storage` of a gateway that serves checkouts: their answers are sealed. */
+export const SEALED = { sealing: { keys: [{ id: 'k1', key: SEALING_KEY }] } };
 
 /** A gateway that serves checkouts and nothing else, with a backend of its own. */
 export interface CheckoutTestbed {
@@ -39,7 +41,10 @@ export async function openCheckoutTestbed({
     chain: NO_CHAIN,
     backendUrl: backend.url,
     facilitator: { mode: 'local' },
-    overrides: { payments: undefined, resources: undefined, protocols: { acp: checkoutProtocol(acp) }, ...overrides },
+    overrides: {
+      ...{ payments: undefined, resources: undefined, storage: SEALED, protocols: { acp: checkoutProtocol(acp) } },
+      ...overrides,
+    },
   });
   return {
     gateway,
@@ -79,7 +84,7 @@ export function checkoutProtocol(changes: ConfigObject = {}): ConfigObject {
         { id: 'other', tokens: [OTHER_TOKEN] },
       ],
     },
-    idempotency: { secret: SECRET, keys: [{ id: 'k1', key: SEALING_KEY }] },
+    idempotency: { secret: SECRET },
     ...changes,
   };
 }

@@ -49,7 +49,6 @@ describe('protocols.acp', () => {
         supportedLocales: undefined,
         interventionTypes: undefined,
       },
-      oldKeys: false,
       maxInFlight: 64,
       acceptLineItemQuantity: false,
       strictSemantics: false,

@@ -29,23 +29,12 @@ describe('storage.sealing', () => {
     assert.deepEqual(configWarnings(load({ ...file, [KEYS]: [{ id: 'k1', key: KEY }] })), []);
   });
 
-  it('the old name of the checkout is read, with a warning, and seals nothing of payments', () => {
-    const old = { [KEYS]: undefined, 'storage.sealing': undefined, [OLD_KEYS]: [{ id: 'old', key: KEY }] };
-    assert.deepEqual(ids(old), ['old']);
-    const config = load(selling(old));
-    assert.equal(config.storage.sealing, undefined);
-    const [warning, ...others] = configWarnings(config);
-    assert.match(warning ?? '', /^protocols\.acp\.idempotency\.keys: moved to storage\.sealing\.keys.*deprecated/);
-    assert.deepEqual(others, []);
-  });
-
-  it('while keys move, those of the storage seal and those under the old name still open', () => {
-    const moving = {
-      [OLD_KEYS]: ring(['old', OTHER], ['k1', KEY]),
-    };
-    assert.deepEqual(ids(moving), ['k1', 'old']);
-    assert.deepEqual(problems(selling({ [OLD_KEYS]: [{ id: 'k1', key: OTHER }] })), [
-      { path: `${OLD_KEYS}[0].id`, message: 'is the id of another key under storage.sealing.keys' },
+  it('is the only list of keys: another one for checkouts is told where its keys go', () => {
+    assert.deepEqual(problems(selling({ [OLD_KEYS]: ring(['old', OTHER]) })), [
+      {
+        path: OLD_KEYS,
+        message: 'is gone: storage.sealing.keys seals the answers of checkouts too; move the list there',
+      },
     ]);
   });
 

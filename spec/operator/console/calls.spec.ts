@@ -5,13 +5,16 @@ import { createCalls, MAX_EVENTS, matches } from '../../../src/operator/console/
 
 let position = 0;
 
+/** The call is named after its request unless it has a name. */
 function event(type: EventType, facts: Partial<CommerceEvent> = {}): CommerceEvent {
   position += 1;
+  const { requestId = 'req-1' } = facts;
   const at = new Date(1_800_000_000_000 + position).toISOString();
   return {
     id: `evt_1800000000000-${position}`,
     type,
-    requestId: 'req-1',
+    requestId,
+    callId: `call of ${requestId}`,
     resourceId: 'report',
     at,
     adapter: 'http',
@@ -22,7 +25,7 @@ function event(type: EventType, facts: Partial<CommerceEvent> = {}): CommerceEve
 function callOf(events: readonly CommerceEvent[]) {
   const calls = createCalls();
   calls.add(events);
-  return calls.get('req-1') ?? assert.fail('a call');
+  return calls.get('call of req-1') ?? assert.fail('a call');
 }
 
 const settled = { data: { transaction: '0xabc' } };
@@ -127,25 +130,11 @@ describe('a call as its events show it', () => {
       assert.deepEqual([call.outcome, call.reason], shown);
     });
 
-  it('that is sent again under its id shows the last attempt and keeps every event', () => {
-    const call = callOf([
-      event('resource.requested'),
-      event('payment.rejected', { data: { reason: 'invalid_payload' } }),
-      event('payment.required'),
-      event('resource.requested'),
-      event('backend.called', { durationMs: 12 }),
-      event('resource.delivered', { durationMs: 15 }),
-    ]);
-    assert.deepEqual([call.outcome, call.reason, call.durationMs, call.events.length], ['delivered', undefined, 15, 6]);
-    assert.equal(call.at, call.events[3]?.at);
-  });
-
   it('whose paid attempt failed and whose next one delivers is delivered', () => {
     const call = callOf([
       event('resource.requested'),
       event('payment.settled', settled),
       event('backend.failed'),
-      event('resource.requested'),
       event('resource.delivered'),
     ]);
     assert.deepEqual([call.outcome, call.transaction], ['delivered', '0xabc']);
@@ -155,12 +144,12 @@ describe('a call as its events show it', () => {
 describe('the list of calls', () => {
   it('is newest first by request, in the order of positions, whatever order the events come in', () => {
     const calls = createCalls();
-    const events = ['a', 'b', 'c', 'a'].map((requestId) => event('resource.requested', { requestId }));
+    const events = ['a', 'b', 'c'].map((requestId) => event('resource.requested', { requestId }));
     const late = { ...event('resource.requested', { requestId: 'd' }), id: 'evt_1800000000001-0' };
     calls.add([late, ...events.toReversed()]);
     assert.deepEqual(
       calls.list().map(({ requestId }) => requestId),
-      ['d', 'a', 'c', 'b'],
+      ['d', 'c', 'b', 'a'],
     );
   });
 
@@ -178,10 +167,10 @@ describe('the list of calls', () => {
     const calls = createCalls();
     const first = event('resource.requested', { requestId: 'first' });
     assert.equal(calls.add([first]), true);
-    const before = calls.get('first');
+    const before = calls.get('call of first');
     assert.equal(calls.add([first]), false);
     calls.add([event('resource.requested', { requestId: 'second' })]);
-    assert.equal(calls.get('first'), before);
+    assert.equal(calls.get('call of first'), before);
     assert.equal(before?.events.length, 1);
   });
 
@@ -192,7 +181,7 @@ describe('the list of calls', () => {
     assert.equal(calls.list().length, MAX_EVENTS);
     calls.add([event('resource.requested', { requestId: 'last' })]);
     assert.equal(calls.list().length, MAX_EVENTS);
-    assert.deepEqual([calls.get('r0'), calls.list()[0]?.requestId], [undefined, 'last']);
+    assert.deepEqual([calls.get('call of r0'), calls.list()[0]?.requestId], [undefined, 'last']);
   });
 });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
+import { newCallId } from '../../../src/events/call-id.ts';
 import type { Testbed } from '../../support/testbed.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
 import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './looks.js';
@@ -40,6 +41,7 @@ describe('the picture of the console', () => {
         {
           type: 'resource.requested',
           requestId: 'r'.repeat(64),
+          callId: newCallId(),
           resourceId: long,
           at: new Date().toISOString(),
           adapter: 'mcp',

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { newCallId } from '../../../src/events/call-id.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { eventsUntil } from '../../support/records.ts';
@@ -72,5 +73,6 @@ export function oldReceipt(number: number, change: Partial<Receipt> = {}, settle
 
 /** An invented event. */
 export function event(type: EventDraft['type'], facts: Partial<EventDraft> = {}): EventDraft {
-  return { type, requestId: 'req-made', resourceId: 'cities', at: new Date().toISOString(), adapter: 'http', ...facts };
+  const bare = { type, requestId: 'req-made', callId: newCallId(), resourceId: 'cities', adapter: 'http' } as const;
+  return { ...bare, at: new Date().toISOString(), ...facts };
 }

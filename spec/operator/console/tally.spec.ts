@@ -150,15 +150,4 @@ describe('events by bucket', () => {
       requested: {},
     });
   });
-
-  it('of an earlier release, under a request id that was sent again, count each attempt', () => {
-    const attempt = (...types: readonly EventDraft['type'][]) =>
-      types.map((type) => entry(event(type, { requestId: 'again', at: new Date(NOW).toISOString() })));
-    const found = ends([
-      ...attempt('resource.requested', 'payment.required'),
-      ...attempt('resource.requested', 'payment.rejected', 'payment.required'),
-      ...attempt('resource.requested', 'resource.delivered'),
-    ]);
-    assert.deepEqual(found, { asked: { [LAST]: 1 }, refused: { [LAST]: 1 }, failed: {}, requested: {} });
-  });
 });

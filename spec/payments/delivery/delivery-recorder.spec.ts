@@ -145,7 +145,8 @@ describe('the delivery recorder', () => {
       const { reason, tries } = (await record()) ?? {};
       assert.deepEqual([reason, tries], ['request_not_written', 1]);
       const [receipt] = await receipts();
-      assert.deepEqual([receipt?.delivered, receipt?.metadata], [false, { backendErrorCode: 'backend_status_500' }]);
+      const metadata = { callId: world.terms.callId, backendErrorCode: 'backend_status_500' };
+      assert.deepEqual([receipt?.delivered, receipt?.metadata], [false, metadata]);
     });
 
     it('a delivery that a later request collects names it, under the same receipt', async () => {
@@ -155,7 +156,8 @@ describe('the delivery recorder', () => {
       await world.deliver(second, { requestId: 'req_later' });
       const [receipt, ...others] = await receipts();
       assert.deepEqual([receipt?.id, receipt?.requestId, others.length], [world.terms.receiptId, 'req_later', 0]);
-      assert.deepEqual(receipt?.metadata, { resumedFrom: world.terms.requestId });
+      const { callId, requestId } = world.terms;
+      assert.deepEqual(receipt?.metadata, { callId, resumedFrom: requestId });
     });
   });
 

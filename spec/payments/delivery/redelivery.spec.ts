@@ -75,7 +75,7 @@ describe('a call that is finished without its buyer', () => {
     assert.deepEqual(await outcome(), {
       state: 'undelivered',
       reason: 'answer_kept',
-      metadata: { answerKept: true },
+      metadata: { callId: world.terms.callId, answerKept: true },
       status: 200,
     });
     assert.equal((await types()).at(-1), 'backend.called');
@@ -157,7 +157,7 @@ describe('a call that is finished without its buyer', () => {
       assert.deepEqual(await outcome(), {
         state: 'undelivered',
         reason: 'request_may_be_written',
-        metadata: { backendErrorCode, backendPath: '/report' },
+        metadata: { callId: world.terms.callId, backendErrorCode, backendPath: '/report' },
         status,
       });
       assert.equal(await world.ledger.kept(world.terms.payId), undefined);

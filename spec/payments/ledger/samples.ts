@@ -22,12 +22,18 @@ export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
+/** The id of a call, the same for the same name. */
+function callIdOf(name: string): string {
+  return `call_00000000-0000-7000-8000-${sha256(name).slice(0, 12)}`;
+}
+
 /** The terms of a purchase; the same name is the same authorization. */
 export function terms(name: string = randomUUID(), changes: Partial<PaymentTerms> = {}): PaymentTerms {
   return {
     payId: sha256(name),
     bind: sha256(`market_report|GET|${name}`),
     requestId: `req_${sha256(name).slice(0, 12)}`,
+    callId: callIdOf(name),
     resourceId: 'market_report',
     channel: 'http',
     receiptId: receiptId(),
@@ -42,6 +48,7 @@ export function terms(name: string = randomUUID(), changes: Partial<PaymentTerms
     validBefore: Math.floor(Date.now() / 1_000) + 120,
     proof: '{"x402Version":2}',
     backendRequest: '{"method":"GET","path":"/reports/Zürich"}',
+    proofDigest: sha256(`proof of ${name}`),
     ...changes,
   };
 }
@@ -104,7 +111,14 @@ const WITH_EVIDENCE: Readonly<Partial<Record<PaymentState, PaymentFacts>>> = {
 };
 
 export function event(type: EventType, requestId: string, more: Partial<EventDraft> = {}): EventDraft {
-  return { type, requestId, resourceId: 'market_report', at: '2026-01-02T03:04:05.678Z', ...more };
+  return {
+    type,
+    requestId,
+    callId: callIdOf(requestId),
+    resourceId: 'market_report',
+    at: '2026-01-02T03:04:05.678Z',
+    ...more,
+  };
 }
 
 export function receipt(id: string, requestId: string, more: Partial<Receipt> = {}): Receipt {

@@ -54,7 +54,7 @@ describe('the loop of the reconciler and its bounds', () => {
     const [receipt, ...others] = await world.receipts();
     assert.deepEqual(
       [receipt?.payment?.status, receipt?.payment?.replayKey, receipt?.delivered, receipt?.metadata, others.length],
-      ['unknown', payId, false, undefined, 0],
+      ['unknown', payId, false, { callId: world.terms.callId }, 0],
     );
 
     // Never a 402, never a refund by itself, and never forgotten.

@@ -57,7 +57,8 @@ describe('the reconciler and what was never delivered', () => {
         }
         assert.equal(await state(), 'refundDue');
         const [receipt, ...others] = await receipts();
-        assert.deepEqual([receipt?.delivered, receipt?.metadata, others.length], [false, { refundDue: true }, 0]);
+        const metadata = { callId: world.terms.callId, refundDue: true };
+        assert.deepEqual([receipt?.delivered, receipt?.metadata, others.length], [false, metadata, 0]);
         assert.equal(await world.countOf('payment.settled'), 1);
         const result = await settleOnce();
         assert.ok(result.kind === 'spent' && result.state === 'refundDue');

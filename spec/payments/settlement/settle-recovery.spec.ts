@@ -74,7 +74,8 @@ describe('an authorization without a record that may have paid us', () => {
       assert.deepEqual([state, recovered, evidence, transaction], ['settled', 'chain', 'logs', HASH]);
       assert.deepEqual(await types(), ['resource.requested', 'payment.settled']);
       const [receipt] = await receipts();
-      assert.deepEqual([receipt?.id, receipt?.metadata], [world.terms.receiptId, { recovered: 'chain' }]);
+      const { receiptId, callId } = world.terms;
+      assert.deepEqual([receipt?.id, receipt?.metadata], [receiptId, { callId, recovered: 'chain' }]);
     });
 
   for (const sign of SIGNS)
@@ -93,7 +94,7 @@ describe('an authorization without a record that may have paid us', () => {
     assert.ok(again.kind === 'spent' && again.state === 'delivered');
     assert.deepEqual(
       (await receipts()).map(({ delivered, metadata }) => [delivered, metadata]),
-      [[true, { recovered: 'chain' }]],
+      [[true, { callId: world.terms.callId, recovered: 'chain' }]],
     );
   });
 

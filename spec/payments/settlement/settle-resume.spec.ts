@@ -91,7 +91,7 @@ describe('a payment that was not delivered', () => {
     assert.deepEqual([state, dueAt - settledAt, leaseUntil], ['undelivered', 24 * 60 * 60 * 1_000, 0]);
     assert.deepEqual(
       (await receipts()).map(({ delivered, metadata }) => [delivered, metadata]),
-      [[false, { backendErrorCode: 'interrupted' }]],
+      [[false, { callId: world.terms.callId, backendErrorCode: 'interrupted' }]],
     );
   });
 

@@ -28,7 +28,7 @@ describe('the settler', () => {
     const [receipt, ...others] = await receipts();
     assert.deepEqual(
       [receipt?.id, receipt?.delivered, receipt?.payment?.externalReference, receipt?.metadata, others.length],
-      [world.terms.receiptId, false, HASH, undefined, 0],
+      [world.terms.receiptId, false, HASH, { callId: world.terms.callId }, 0],
     );
     assert.deepEqual(world.flushed, [], 'nothing went another way');
   });

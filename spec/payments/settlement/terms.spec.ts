@@ -43,7 +43,7 @@ function termsOf(names: { readonly idempotencyKey?: string; readonly token?: str
   const token = names.token === undefined ? undefined : { text: names.token, genuineForMs: 1 };
   const terms = paymentTerms({ ...call, idempotencyKey, token }, offer);
   // What no ledger would take is no terms.
-  return assertTerms(terms);
+  return assertTerms({ ...terms, proofDigest: 'digest' });
 }
 
 describe('the receipt of a purchase', () => {
@@ -139,7 +139,7 @@ describe('the stored backend request', () => {
     assert.deepEqual([read.callerHeaders, read.headers], [{ cookie: 'a=b' }, { 'x-key': 'now' }]);
   });
 
-  it('of an earlier release is read as one whose caller brought none', () => {
+  it('of a caller that brought none has none', () => {
     assert.deepEqual(readStoredRequest('{"method":"GET","path":"/r"}', {}), { ...request, headers: {} });
     assert.equal(storedRequest({ ...request, callerHeaders: {} }), '{"method":"GET","path":"/r"}');
   });

@@ -30,5 +30,5 @@ export function keyOf(secret: string, scope: TokenScope = SCOPE): TokenKey {
 export function tokensUnder(secrets: readonly [string, ...string[]] = ['one'], now?: () => number): BuyerTokens {
   const [first, ...others] = secrets;
   const keys: readonly [TokenKey, ...TokenKey[]] = [keyOf(first), ...others.map((secret) => keyOf(secret))];
-  return createBuyerTokens(() => keys, { maxTimeoutSeconds: MAX_TIMEOUT_SECONDS }, now);
+  return createBuyerTokens(() => keys, now);
 }

@@ -121,8 +121,11 @@ export function worldOfEachTest() {
     releaseAll: async (): Promise<void> => undefined,
   };
   const journal = (): Journal => {
-    const call = { requestId: world.terms.requestId, resourceId: world.terms.resourceId, adapter: 'http' } as const;
-    return openJournal(call, { push: (event) => void world.flushed.push(event), withdraw: () => [] });
+    const { requestId, callId, resourceId } = world.terms;
+    return openJournal(
+      { requestId, callId, resourceId, adapter: 'http' },
+      { push: (event) => void world.flushed.push(event), withdraw: () => [] },
+    );
   };
   const reserveBackend = async (): Promise<HeldConnection | undefined> => {
     if (!world.reachable) return undefined;

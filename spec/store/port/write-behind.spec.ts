@@ -7,7 +7,8 @@ beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
 afterEach(() => mock.timers.reset());
 
 function event(n: number): EventDraft {
-  return { type: 'resource.requested', requestId: String(n), resourceId: 'report', at: '2026-01-02T03:04:05.678Z' };
+  const at = '2026-01-02T03:04:05.678Z';
+  return { type: 'resource.requested', requestId: String(n), callId: `call_${n}`, resourceId: 'report', at };
 }
 
 /** A feed that records its batches, and fails on demand. */

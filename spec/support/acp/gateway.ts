@@ -3,7 +3,7 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
-import { checkoutProtocol } from '../../adapters/acp/testbed.ts';
+import { checkoutProtocol, SEALED } from '../../adapters/acp/testbed.ts';
 import type { ConfigObject, WorldParts } from '../config.ts';
 import { NO_CHAIN } from '../config.ts';
 import { OPERATOR_TOKEN } from '../gateway.ts';
@@ -44,7 +44,10 @@ export async function startCheckoutGateway(parts: CheckoutGatewayParts): Promise
     facilitator: { mode: 'local' },
     storage,
     adminToken: OPERATOR_TOKEN,
-    overrides: { payments: undefined, resources: undefined, protocols: { acp: checkoutProtocol(acp) }, ...overrides },
+    overrides: {
+      ...{ payments: undefined, resources: undefined, storage: SEALED, protocols: { acp: checkoutProtocol(acp) } },
+      ...overrides,
+    },
   });
   const logPath = join(directory, 'gateway.log');
   const gateway = await prepared.start({ env, onLine: (line) => appendFileSync(logPath, `${line}\n`) });

@@ -48,7 +48,6 @@ const OF_KEY: Readonly<Record<string, (key: string) => Words>> = {
   '+zrevrangebylex': (key) => ['ZREVRANGEBYLEX', key, '+', '-'],
   '+zremrangebyscore': (key) => ['ZREMRANGEBYSCORE', key, 0, 0],
   '+xadd': (key) => ['XADD', key, '*', 'f', '1'],
-  '+xdel': (key) => ['XDEL', key, '0-1'],
   '+xrange': (key) => ['XRANGE', key, '-', '+', 'COUNT', 1],
   '+xrevrange': (key) => ['XREVRANGE', key, '+', '-', 'COUNT', 1],
   '+xread': (key) => ['XREAD', 'COUNT', 1, 'STREAMS', key, '0'],

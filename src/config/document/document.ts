@@ -245,7 +245,6 @@ export interface AcpDocument {
   readonly idempotency?: {
     readonly retentionHours?: number;
     readonly secret?: string;
-    readonly keys?: readonly SealingKeyDocument[];
     readonly merchant?: IdempotencySettings['merchant'];
     readonly sessionLock?: boolean;
   };

@@ -16,7 +16,7 @@ import type { AcpDocument, ConfigDocument, HeaderMap } from '../document/documen
 import { publicUrlFault } from '../document/endpoints.ts';
 import { SecretUses, STRONG_TOKEN_LENGTH } from '../document/secret-uses.ts';
 import { type BackendBase, backendBase, lowerHeaders } from './backend.ts';
-import { checkoutRing, OLD_SEALING_KEYS, sealingKeys } from './sealing.ts';
+import { checkoutRing } from './sealing.ts';
 
 const ACP = schema.properties.protocols.properties.acp.properties;
 const IDEMPOTENCY = ACP.idempotency.properties;
@@ -67,7 +67,6 @@ export function deriveAcp(
     backend: merchant,
     idempotency,
     discovery,
-    oldKeys: acp.idempotency?.keys !== undefined,
     maxInFlight: acp.limits?.maxInFlight ?? ACP.limits.properties.maxInFlight.default,
     acceptLineItemQuantity: acp.acceptLineItemQuantity ?? ACP.acceptLineItemQuantity.default,
     strictSemantics: acp.strictSemantics ?? ACP.strictSemantics.default,
@@ -214,10 +213,10 @@ function acpIdempotency(
   problems: ProblemList,
 ): IdempotencySettings | undefined {
   if (!problems.readable(IDEMPOTENCY_AT)) return undefined;
-  const { secret, keys, retentionHours, merchant, sessionLock } = document;
+  const { secret, retentionHours, merchant, sessionLock } = document;
   if (secret === undefined) problems.add(`${IDEMPOTENCY_AT}.secret`, `is missing: ${IDEMPOTENCY.secret.description}`);
   else if (problems.sound(`${IDEMPOTENCY_AT}.secret`)) uses.note(`${IDEMPOTENCY_AT}.secret`, secret);
-  const ring = checkoutRing(sealing, sealingKeys(keys, OLD_SEALING_KEYS, problems), uses, problems);
+  const ring = checkoutRing(sealing, uses, problems);
   if (secret === undefined || ring === undefined || !problems.sound(IDEMPOTENCY_AT)) return undefined;
   return {
     retentionMs: (retentionHours ?? IDEMPOTENCY.retentionHours.default) * HOUR_MS,

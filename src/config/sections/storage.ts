@@ -8,7 +8,7 @@ import type { RedisAddress, RedisNode, RedisSettings, StorageConfig } from '../.
 import { readRedisUrl } from '../../store/redis/url.ts';
 import type { ConfigDocument, RedisDocument } from '../document/document.ts';
 import { pemCertificates } from '../document/read.ts';
-import { SEALING_KEYS, sealingKeys } from './sealing.ts';
+import { sealingKeys } from './sealing.ts';
 
 const STORAGE = schema.properties.storage.properties;
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -27,7 +27,7 @@ export function engineOf({ storage }: ConfigDocument, problems: ProblemList): En
 /** The keys that can be used; also where another part of the section was refused. */
 export function storageKeys({ storage }: ConfigDocument, problems: ProblemList): readonly SealingKey[] {
   return problems.readable('storage') && problems.readable('storage.sealing')
-    ? sealingKeys(storage.sealing?.keys, SEALING_KEYS, problems)
+    ? sealingKeys(storage.sealing?.keys, problems)
     : [];
 }
 

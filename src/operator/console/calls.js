@@ -1,13 +1,13 @@
 /**
- * Makes calls from events: one for each call id, which is the gateway's own. Request ids, which
- * several callers may choose, separate calls only for events of an earlier release.
+ * Makes calls from events: one for each call id, which is the gateway's own. Several callers may
+ * choose the same request id.
  *
  * @typedef {import('../../events/event.ts').CommerceEvent} CommerceEvent
  * @typedef {'requested' | 'asked' | 'refused' | 'away' | 'paid' | 'answered' | 'delivered'
  *   | 'failed' | 'lost'} Outcome
  *
  * @typedef {object} Call
- * @property {string} key The call id, or the request id where there is none.
+ * @property {string} key The call id.
  * @property {string} requestId
  * @property {string} resourceId
  * @property {string} channel
@@ -15,7 +15,7 @@
  * @property {string | undefined} reason Error code or refusal, of the last event that has one.
  * @property {string | undefined} transaction
  * @property {number | undefined} durationMs
- * @property {string} at Of the last request, ISO 8601.
+ * @property {string} at Of the request, ISO 8601.
  * @property {readonly CommerceEvent[]} events Oldest first.
  */
 
@@ -97,12 +97,9 @@ function grouped(events, before) {
   /** @type {Map<string, CommerceEvent[]>} */
   const groups = new Map();
   for (const event of events) {
-    const key = keyOf(event);
-    const group = groups.get(key) ?? [];
+    const group = groups.get(event.callId) ?? [];
     group.push(event);
-    // A request that begins again under the same id is the newest call.
-    if (event.type === 'resource.requested') groups.delete(key);
-    groups.set(key, group);
+    groups.set(event.callId, group);
   }
   /** @type {Map<string, Call>} */
   const calls = new Map();
@@ -114,42 +111,35 @@ function grouped(events, before) {
   return calls;
 }
 
-/** @param {CommerceEvent} event */
-export function keyOf({ callId, requestId }) {
-  return callId ?? requestId;
-}
-
 /**
  * @param {string} key
  * @param {readonly CommerceEvent[]} events
  * @returns {Call}
  */
 export function callOf(key, events) {
-  const begun = events.findLastIndex(({ type }) => type === 'resource.requested');
-  const run = events.slice(Math.max(begun, 0));
   const settled = events.findLast(({ type }) => type === 'payment.settled');
-  const outcome = outcomeOf(run);
-  const first = run[0];
+  const outcome = outcomeOf(events);
+  const first = events[0];
   return {
     key,
     requestId: first?.requestId ?? '',
     resourceId: first?.resourceId ?? '',
-    channel: run.find(({ adapter }) => adapter !== undefined)?.adapter ?? '',
+    channel: events.find(({ adapter }) => adapter !== undefined)?.adapter ?? '',
     outcome: settled !== undefined && SHORT_OF_DELIVERY.has(outcome) ? 'lost' : outcome,
-    reason: reasonOf(run),
+    reason: reasonOf(events),
     transaction: text(settled?.data?.['transaction']) ?? text(events.findLast(isRefusal)?.data?.['transactionHash']),
-    durationMs: run.findLast(({ durationMs }) => typeof durationMs === 'number')?.durationMs,
+    durationMs: events.findLast(({ durationMs }) => typeof durationMs === 'number')?.durationMs,
     at: first?.at ?? '',
     events,
   };
 }
 
-/** @param {readonly CommerceEvent[]} run */
-function outcomeOf(run) {
-  const last = run.findLast(({ type }) => OUTCOME_OF[type] !== undefined);
+/** @param {readonly CommerceEvent[]} events */
+function outcomeOf(events) {
+  const last = events.findLast(({ type }) => OUTCOME_OF[type] !== undefined);
   if (last?.type === 'resource.requested' && last.status === 'error') return endOf(last.data ?? {});
   // A refused proof is answered with the terms again: the outcome is the refusal.
-  if (last?.type === 'payment.required' && run.some(isRefusal)) return 'refused';
+  if (last?.type === 'payment.required' && events.some(isRefusal)) return 'refused';
   if (last?.data?.['clientGone'] === true) return 'failed';
   return (last && OUTCOME_OF[last.type]) ?? 'requested';
 }
@@ -170,12 +160,12 @@ function isRefusal({ type }) {
   return type === 'payment.rejected' || type === 'authorization.rejected';
 }
 
-/** @param {readonly CommerceEvent[]} run */
-function reasonOf(run) {
-  const failure = run.findLast(
+/** @param {readonly CommerceEvent[]} events */
+function reasonOf(events) {
+  const failure = events.findLast(
     ({ type, status }) => type === 'backend.failed' || type.endsWith('.rejected') || status === 'error',
   )?.data;
-  const left = run.some(({ data }) => data?.['clientGone'] === true) ? 'CLIENT_GONE' : undefined;
+  const left = events.some(({ data }) => data?.['clientGone'] === true) ? 'CLIENT_GONE' : undefined;
   const code = text(failure?.['code']);
   return (code && (REASONS[code] ?? code)) ?? text(failure?.['reason']) ?? left;
 }

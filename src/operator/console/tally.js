@@ -1,6 +1,6 @@
 /** Counts receipts and events of a range by bucket. */
 
-import { callOf, keyOf } from './calls.js';
+import { callOf } from './calls.js';
 import { decimal, plus, ZERO } from './money.js';
 import { isRunning } from './owed.js';
 import { bucketOf } from './ranges.js';
@@ -96,13 +96,13 @@ export function createTally(range, now) {
      */
     addEvents(events) {
       for (const event of events) {
-        const key = keyOf(event);
-        const later = open.get(key) ?? [];
+        const { callId } = event;
+        const later = open.get(callId) ?? [];
         later.push(event);
-        open.set(key, later);
+        open.set(callId, later);
         if (event.type !== 'resource.requested') continue;
-        open.delete(key);
-        const { outcome } = callOf(key, later.reverse());
+        open.delete(callId);
+        const { outcome } = callOf(callId, later.reverse());
         const bucket = bucketOf(range, Date.parse(event.at));
         const end = outcome === 'away' ? 'failed' : WITHOUT_RECEIPT.find((known) => known === outcome);
         if (end !== undefined && bucket !== undefined) increase(ends[end], bucket);

@@ -92,7 +92,7 @@ export interface DeliveryFacts {
   /** The request that is being answered; differs from the record's when a later one collects. */
   readonly requestId: string;
   /** The call that is being answered. */
-  readonly callId: string | undefined;
+  readonly callId: string;
   /** 0 when no answer came. */
   readonly backendStatus: number;
   readonly durationMs: number;

@@ -70,7 +70,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   payId: digest,
   bind: digest,
   requestId: text,
-  callId: optionalText,
+  callId: text,
   resourceId: text,
   channel: (value) => CHANNELS.has(value),
   // Receipts are ordered by this id, so its shape matters.
@@ -88,7 +88,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   backendRequest: text,
   keyDigest: optionalDigest,
   tokenDigest: optionalDigest,
-  proofDigest: optionalText,
+  proofDigest: text,
   mandate: (value) => value === undefined || (typeof value === 'string' && readStoredMandate(value) !== undefined),
   settle: (value) => value === undefined || value === 'after',
 };

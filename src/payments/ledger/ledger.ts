@@ -43,8 +43,8 @@ export interface PaymentTerms {
   /** SHA-256 hex of (resource id, backend method, RFC 8785 form of the input): what was bought. */
   readonly bind: string;
   readonly requestId: string;
-  /** The call that reserved it (call-id.ts); absent from records of an earlier release. */
-  readonly callId?: string;
+  /** The call that reserved it (call-id.ts). */
+  readonly callId: string;
   readonly resourceId: string;
   readonly channel: Channel;
   readonly receiptId: string;
@@ -68,8 +68,8 @@ export interface PaymentTerms {
    * beside a key, which counts alone; the terms of a call may bring both.
    */
   readonly tokenDigest?: string;
-  /** `proofDigest` of the proof that reserved it; absent from records of an earlier release. */
-  readonly proofDigest?: string;
+  /** `proofDigest` of the proof that reserved it. */
+  readonly proofDigest: string;
   /**
    * The mandate of this purchase as text (`StoredMandate`). Its uses are reserved, committed and
    * released in the writes of this record; only what the first reservation brought counts.

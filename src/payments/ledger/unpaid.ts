@@ -25,9 +25,7 @@ export function unpaidWork(record: PaymentRecord): UnpaidRow {
   const { requestId, callId, resourceId, channel, amount, currency, network, payer } = record;
   return {
     at: new Date(record.changedAt).toISOString(),
-    requestId,
-    ...(callId === undefined ? {} : { callId }),
-    ...{ resourceId, channel, amount, currency, network, payer },
+    ...{ requestId, callId, resourceId, channel, amount, currency, network, payer },
     replayKey: record.payId,
     backendStatus: record.answered ?? 0,
     reason: record.reason ?? '',

@@ -11,13 +11,11 @@ import { type HmacPads, hmacPads, hmacSha256 } from '../../crypto/hmac.ts';
  *
  * | bytes | |
  * |---|---|
- * | 0, 1 | version 2; id of the key |
+ * | 0, 1 | version 1; id of the key |
  * | 2..6 | when it was issued, Unix seconds, big-endian |
  * | 7..22 | random |
  * | 23..37 | the first 15 bytes of `bind`, what was asked for; zeros when left unbound |
  * | 38..53 | the first 16 bytes of HMAC-SHA-256 over bytes 0..37 and the terms |
- *
- * Version 1 is that of earlier releases: its MAC covers no terms. It is read and not made.
  *
  * Behind a dot the token of a 402 may name a payment that came to nothing although its answer was
  * there (4.7), 32 bytes as 43 characters, which the MAC covers too: whose next proof comes with it
@@ -27,9 +25,7 @@ export const TOKEN_CHARACTERS = 72;
 /** The dot, and the payment that is named behind it. */
 export const NAME_CHARACTERS = 44;
 const TOKEN_BYTES = 54;
-const VERSION = 2;
-/** Its tokens name their buyer and prove no terms. */
-const WITHOUT_TERMS = 1;
+const VERSION = 1;
 const ISSUED_AT = { offset: 2, bytes: 5 } as const;
 const RANDOM = { offset: 7, bytes: 16 } as const;
 const BIND = { offset: 23, bytes: 15 } as const;
@@ -123,11 +119,10 @@ export function tokenKey(secret: Uint8Array, { merchantId, chainId, asset, payTo
 
 /**
  * @param keys all that are accepted, the one that issues first. Asked for each token, because a
- * shared key may change while the gateway runs. `maxTimeoutSeconds`: for tokens without terms.
+ * shared key may change while the gateway runs.
  */
 export function createBuyerTokens(
   keys: () => readonly [TokenKey, ...TokenKey[]],
-  { maxTimeoutSeconds }: { readonly maxTimeoutSeconds: number },
   now: () => number = Date.now,
 ): BuyerTokens {
   const random = randomPool();
@@ -152,39 +147,32 @@ export function createBuyerTokens(
       if (found === null) return undefined;
       const token = Buffer.from(text.slice(0, TOKEN_CHARACTERS), 'base64url');
       const named = found[1] ?? '';
-      const version = token[0];
-      // The MAC of an earlier release covers nothing behind the token.
-      if (version !== VERSION && (version !== WITHOUT_TERMS || named !== '')) return undefined;
-      const covered = version === VERSION ? terms : undefined;
+      if (token[0] !== VERSION) return undefined;
       const issuedAt = token.readUIntBE(ISSUED_AT.offset, ISSUED_AT.bytes);
       const age = Math.floor(now() / 1_000) - issuedAt;
-      const oldestSeconds = (covered ?? { maxTimeoutSeconds }).maxTimeoutSeconds + AFTER_CHALLENGE_SECONDS;
+      const oldestSeconds = terms.maxTimeoutSeconds + AFTER_CHALLENGE_SECONDS;
       const young = age >= -CLOCK_SKEW_SECONDS && age <= oldestSeconds;
-      const genuine = young && keys().some((key) => key.id === token[1] && isSigned(token, key.secret, covered, named));
+      const genuine = young && keys().some((key) => key.id === token[1] && isSigned(token, key.secret, terms, named));
       return {
         text,
         // The clock of another process may be behind: the token counts there for a little longer.
         genuineForMs: genuine ? (oldestSeconds - age + CLOCK_SKEW_SECONDS) * 1_000 : 0,
         // The second of issue is rounded down: the challenge may have been made at the end of it.
-        offeredUntilMs:
-          genuine && covered !== undefined ? (issuedAt + 1 + covered.maxTimeoutSeconds) * 1_000 : undefined,
+        offeredUntilMs: genuine ? (issuedAt + 1 + terms.maxTimeoutSeconds) * 1_000 : undefined,
         answerOf: genuine && named !== '' ? Buffer.from(named, 'base64url').toString('hex') : undefined,
       };
     },
   };
 }
 
-function mac(token: Buffer, secret: HmacPads, terms: OfferedTerms | undefined, named: string): Buffer {
-  const covered = token.subarray(0, MAC_OFFSET);
-  // As JSON, so that no two terms read alike. Tokens without terms have another first byte.
-  const also =
-    terms === undefined
-      ? []
-      : [Buffer.from(JSON.stringify([terms.resourceUrl, terms.units, terms.maxTimeoutSeconds]) + named)];
-  return hmacSha256(secret, covered, ...also).subarray(0, TOKEN_BYTES - MAC_OFFSET);
+function mac(token: Buffer, secret: HmacPads, terms: OfferedTerms, named: string): Buffer {
+  // As JSON, so that no two terms read alike.
+  const offered = JSON.stringify([terms.resourceUrl, terms.units, terms.maxTimeoutSeconds]);
+  const covered = [token.subarray(0, MAC_OFFSET), Buffer.from(offered + named)];
+  return hmacSha256(secret, ...covered).subarray(0, TOKEN_BYTES - MAC_OFFSET);
 }
 
-function isSigned(token: Buffer, secret: HmacPads, terms: OfferedTerms | undefined, named: string): boolean {
+function isSigned(token: Buffer, secret: HmacPads, terms: OfferedTerms, named: string): boolean {
   return timingSafeEqual(mac(token, secret, terms, named), token.subarray(MAC_OFFSET));
 }
 

@@ -136,7 +136,7 @@ export function createFindOwn(
     const opened = await openedBy(ledger, scope, { proof, idempotencyKey });
     const { record } = opened ?? {};
     if (opened === undefined || record?.receiptId !== receiptId || UNPAID.includes(record.state)) return undefined;
-    if (record.proofDigest !== undefined && !isProofOf(record.proofDigest, opened.proof)) return undefined;
+    if (!isProofOf(record.proofDigest, opened.proof)) return undefined;
     return record.keyDigest === undefined && record.tokenDigest === undefined ? undefined : record;
   };
 }

@@ -110,7 +110,7 @@ interface StoredRequest {
   readonly method: BackendRequest['method'];
   readonly path: string;
   readonly contentType?: string | undefined;
-  /** Absent from records of earlier releases, and of calls that brought none. */
+  /** Absent where the call brought none. */
   readonly callerHeaders?: Readonly<Record<string, string>> | undefined;
   readonly body?: string | undefined;
 }

@@ -28,7 +28,7 @@ export function paymentTerms(
     readonly token: ShownToken | undefined;
   },
   offer: Agreed,
-): PaymentTerms {
+): Omit<PaymentTerms, 'proofDigest' | 'mandate'> {
   const { requestId, callId, channel, resource, request, payment } = call;
   const { authorization } = payment.payload.payload;
   const { requirements, amount, currency, leastSeconds } = offer;

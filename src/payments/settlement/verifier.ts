@@ -153,7 +153,7 @@ export function createProofVerifier(
           // Paid, or maybe so, under an earlier configuration: its record answers the proof that it
           // was made for, whose signature was verified then.
           const proof = { payId: record.payId, payload: decoded.payload, signedBy: 'contract' } as const;
-          return record.proofDigest !== undefined && isProofOf(record.proofDigest, proof)
+          return isProofOf(record.proofDigest, proof)
             ? { kind: 'genuine', proof, agreed, refusal, key, token }
             : { kind: 'unavailable', cause: 'a payment of another network or asset, with another signature' };
         }

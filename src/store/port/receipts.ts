@@ -1,6 +1,5 @@
 /** What both stores share about the book of receipts: JSON, the index of a query, pages, counts. */
 
-import type { ReceiptSeries } from '../../receipts/log/series.ts';
 import {
   type Receipt,
   type ReceiptPage,
@@ -10,7 +9,6 @@ import {
   uncertaintyOf,
 } from '../../receipts/receipt.ts';
 import { type Older, sameFields, scanPage } from './page.ts';
-import { TRIMMED_AT_ONCE } from './store.ts';
 
 /** Undefined for a damaged entry, so that it does not close the whole book. */
 export function parseReceipt(json: string): Receipt | undefined {
@@ -55,14 +53,6 @@ export async function receiptPage(query: ReceiptQuery, older: Older<Receipt>): P
   // No index knows the resource.
   const { items, next } = await scanPage({ limit, cursor, matches, indexed: resourceId === undefined }, older);
   return { receipts: items, ...(next === undefined ? {} : { nextCursor: next }) };
-}
-
-/**
- * Receipts over the bounds that a write drops. With a log it drops none: the log names what is
- * dropped, and the process that does it has to choose it before the write.
- */
-export function trimmedByWrite(series: ReceiptSeries | undefined): number {
-  return series === undefined ? TRIMMED_AT_ONCE : 0;
 }
 
 /** Counts the receipts that one process drops from the book. */

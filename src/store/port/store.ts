@@ -7,7 +7,6 @@ import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
 import type { SharedWork } from '../../payments/settlement/unpaid-work.ts';
-import type { ReceiptLogStore } from '../../receipts/log/log-store.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
 import type { StorageConfig } from './settings.ts';
 
@@ -22,8 +21,6 @@ export interface Store {
   readonly ledger: PaymentLedger;
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
-  /** Versions of the receipts; absent where nothing signs them. */
-  readonly receiptLog?: ReceiptLogStore;
   /** Uses of mandates by calls that pay nothing; those of payments are written with the ledger. */
   readonly mandates: MandateRegister;
   /** Claims of keyed operations on checkout sessions. */

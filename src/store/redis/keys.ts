@@ -37,15 +37,6 @@ export interface RedisKeys {
   readonly receiptNames: string;
   /** Hash: the oldest and the newest receipt id that were ever trimmed, as `from` and `to`. */
   readonly receiptsTrimmed: string;
-  /** Stream: lines of the log of receipts that wait to be sealed, in field `l`. */
-  readonly receiptLines: string;
-  /**
-   * Hash: `first` and `last` number of a checkpoint, and by number the checkpoint as `c1` and the
-   * versions that it seals as `v1`.
-   */
-  readonly receiptsSealed: string;
-  /** Sorted set: ids that an earlier release wrote and that stand on no list yet. */
-  readonly receiptsUnlisted: string;
   /** Sorted set: used closed mandates and checkouts by their end, milliseconds. */
   readonly mandatesOnce: string;
   /** Hash: open mandate to its state as JSON, numbers in it as text. */
@@ -83,10 +74,10 @@ export function registerKeys(keys: RedisKeys): readonly string[] {
   return [keys.mandatesOnce, keys.mandatesOpen, keys.mandatesOpenEnds, keys.mandatesEpoch];
 }
 
-/** The book of receipts, as scripts that write to it take it: seven keys in this order. */
+/** The book of receipts, as scripts that write to it take it: six keys in this order. */
 export function bookKeys(keys: RedisKeys): readonly string[] {
   const lists = [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUncertain];
-  return [keys.receipts, ...lists, keys.receiptNames, keys.receiptsTrimmed, keys.receiptLines];
+  return [keys.receipts, ...lists, keys.receiptNames, keys.receiptsTrimmed];
 }
 
 /** @throws Error for a merchant id that breaks the hash tag */
@@ -109,9 +100,6 @@ export function redisKeys(merchantId: string): RedisKeys {
     receiptsUncertain: `${tag}:rcpt:uncertain`,
     receiptNames: `${tag}:rcpt:names`,
     receiptsTrimmed: `${tag}:rcpt:trimmed`,
-    receiptLines: `${tag}:rcpt:lines`,
-    receiptsSealed: `${tag}:rcpt:sealed`,
-    receiptsUnlisted: `${tag}:rcpt:ids`,
     mandatesOnce: `${tag}:ap2:once`,
     mandatesOpen: `${tag}:ap2:open`,
     mandatesOpenEnds: `${tag}:ap2:open:ends`,

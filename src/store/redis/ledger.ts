@@ -34,10 +34,10 @@ import {
   WORK_RETENTION_MS,
 } from '../../payments/ledger/transitions.ts';
 import { MOST_UNPAID } from '../../payments/ledger/unpaid.ts';
-import type { ReceiptSeries } from '../../receipts/log/series.ts';
 import { eventJson } from '../port/events.ts';
-import { type TrimCount, trimmedByWrite } from '../port/receipts.ts';
+import type { TrimCount } from '../port/receipts.ts';
 import type { StoreLimits } from '../port/settings.ts';
+import { TRIMMED_AT_ONCE } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { bookKeys, type RedisKeys, registerKeys } from './keys.ts';
@@ -64,18 +64,15 @@ interface RedisLedger extends PaymentLedger {
 /**
  * The scripts know the table of transitions only as the lists in their plan. `replicated`: a
  * connection on which the writes around a settlement wait for a replica; absent, they do not wait.
- * `series`: makes the lines of the log of receipts; absent, none is kept.
  */
 export function redisLedger(
   { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },
   keys: RedisKeys,
   limits: StoreLimits,
   trimmed: TrimCount,
-  series: ReceiptSeries | undefined,
 ): RedisLedger {
   const { eventsMaxLength, receiptsMaxLength } = limits;
-  const trimmedAtOnce = trimmedByWrite(series);
-  const shared = { eventsMaxLength: String(eventsMaxLength), receiptsMaxLength, trimmedAtOnce };
+  const shared = { eventsMaxLength: String(eventsMaxLength), receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
   const register = registerKeys(keys);
   const common = [keys.open, keys.events, ...bookKeys(keys), ...register, keys.unpaid];
   const writes = gatherWrites((changes) =>
@@ -88,7 +85,7 @@ export function redisLedger(
 
   const write = async (command: Advance | Note, change: Change): Promise<unknown> => {
     const { payId } = command;
-    const { plan, rest } = changePlan(command, change, series);
+    const { plan, rest } = changePlan(command, change);
     const [payment, kept] = [keys.payment(payId), keys.kept(payId)];
     const waits = replicated !== undefined && change.to !== undefined && WAITING.has(change.to);
     const reply = waits
@@ -230,7 +227,7 @@ const GUARDS = ['owner', 'fence', 'step', 'state', 'validBefore', 'tries'];
  * A command as change.lua takes it: its plan, and the arguments behind it.
  * @throws LedgerCorruption, RangeError before anything is written
  */
-function changePlan(command: Advance | Note, change: Change, series: ReceiptSeries | undefined) {
+function changePlan(command: Advance | Note, change: Change) {
   const { payId, owner, fence, step, seen, unchanged, leaseMs, againMs = 0, facts = {}, keeping, receipt } = command;
   const { events = [] } = command;
   assertLease(leaseMs);
@@ -240,12 +237,7 @@ function changePlan(command: Advance | Note, change: Change, series: ReceiptSeri
   const uses = change.uses === undefined ? [] : ['mandate'];
   const worked = change.unpaid === undefined ? [] : ['answered'];
   const held = { payId, owner, fence, step, seen: seen?.step, unchanged, leaseMs, againMs, facts };
-  const json = receipt === undefined ? '' : JSON.stringify(receipt);
-  const lines = {
-    receiptLine: receipt && series?.written(receipt, json),
-    dropLine: change.dropReceipt === undefined ? undefined : series?.withdrawn(change.dropReceipt),
-  };
-  const carried = { keepMs: kept?.keepMs, receiptId: receipt?.id, events: events.length, ...lines };
+  const carried = { keepMs: kept?.keepMs, receiptId: receipt?.id, events: events.length };
   return {
     plan: {
       ...held,
@@ -253,7 +245,7 @@ function changePlan(command: Advance | Note, change: Change, series: ReceiptSeri
       ...carried,
       reads: [...GUARDS, ...change.required, ...Object.keys(change.forget), ...uses, ...worked],
     },
-    rest: [kept?.bytes ?? '', json, ...events.map(eventJson)],
+    rest: [kept?.bytes ?? '', receipt === undefined ? '' : JSON.stringify(receipt), ...events.map(eventJson)],
   };
 }
 

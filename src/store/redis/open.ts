@@ -3,7 +3,6 @@
 import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
-import type { ReceiptSeries } from '../../receipts/log/series.ts';
 import { trimCount } from '../port/receipts.ts';
 import type { RedisSettings, StoreLimits } from '../port/settings.ts';
 import type { Store } from '../port/store.ts';
@@ -17,8 +16,7 @@ import { type EpochWatch, redisHealth, watchEpoch, writable } from './health.ts'
 import { type RedisKeys, redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
-import { redisReceiptLog } from './receipt-log.ts';
-import { type RedisReceipts, redisReceipts } from './receipts.ts';
+import { redisReceipts } from './receipts.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
 import { reportWeaknesses } from './setup.ts';
 import { redisSharedWork } from './shared-work.ts';
@@ -26,7 +24,7 @@ import { redisSharedWork } from './shared-work.ts';
 /**
  * Redis >= 7.0, or Valkey. Resolves within about a second also when the server is down: it connects
  * in the background, and `check` reports that. `epoch`: what an empty register of mandates begins
- * with, by default now. `series`: makes the lines of the log of receipts; absent, none is kept.
+ * with, by default now.
  */
 export async function openRedisStore(
   options: RedisSettings & {
@@ -34,10 +32,9 @@ export async function openRedisStore(
     readonly limits: StoreLimits;
     readonly log?: StoreLog;
     readonly epoch?: RegisterEpoch;
-    readonly series?: ReceiptSeries;
   },
 ): Promise<Store> {
-  const { merchantId, limits, log, replicas = 0, series } = options;
+  const { merchantId, limits, log, replicas = 0 } = options;
   const keys = redisKeys(merchantId);
   const [redis, replicated] = await Promise.all([
     connect(options, { name: 'cmd' }, log),
@@ -56,10 +53,9 @@ export async function openRedisStore(
   };
   if (log !== undefined) reportWeaknesses(redis, keys, replicas, log);
   const trimmed = trimCount();
-  const receipts = redisReceipts(redis, keys, limits, trimmed, series);
-  listEarlierReceipts(redis, receipts, log);
+  const receipts = redisReceipts(redis, keys, limits, trimmed);
   const feed = redisFeed({ redis, openTail }, keys, limits);
-  const ledger = redisLedger({ redis, replicated }, keys, limits, trimmed, series);
+  const ledger = redisLedger({ redis, replicated }, keys, limits, trimmed);
   /** A page has all that this process has answered, also what waits to be written. */
   const withAll = <Query, Page>(page: (query: Query) => Page) => {
     return (query: Query): Page => {
@@ -72,7 +68,6 @@ export async function openRedisStore(
     ledger,
     feed: { ...feed, page: withAll(feed.page) },
     receipts: { ...receipts, page: withAll(receipts.page) },
-    ...(series === undefined ? {} : { receiptLog: redisReceiptLog(redis, keys, series) }),
     mandates: redisMandates({ redis, replicated }, keys),
     checkouts: redisCheckouts({ redis, replicated }, keys),
     secrets: redisSecrets(redis, keys),
@@ -99,19 +94,6 @@ export async function openRedisStore(
 async function keepEpoch(redis: RedisClient, keys: RedisKeys, epoch: EpochWatch): Promise<void> {
   redis.on('ready', () => void writable(redis, keys, epoch));
   if (redis.status === 'ready') await writable(redis, keys, epoch);
-}
-
-/**
- * Puts the receipts of an earlier release on their lists, at every connection: during a rolling
- * update the older processes still write some. After a failure the first read of a list does it.
- */
-function listEarlierReceipts(redis: RedisClient, receipts: RedisReceipts, log: StoreLog | undefined): void {
-  const list = async (): Promise<void> => {
-    const listed = await receipts.listAll().catch(() => 0);
-    if (listed > 0) log?.info({ receipts: listed }, 'receipts of an earlier release are on their lists now');
-  };
-  redis.on('ready', () => void list());
-  if (redis.status === 'ready') void list();
 }
 
 /** Shared values: the first process writes one, all read it. */

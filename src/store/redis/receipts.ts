@@ -1,89 +1,51 @@
 /** The book of receipts in Redis: a hash of JSON, and sorted sets that order the ids. */
 
 import { createHash } from 'node:crypto';
-import type { ReceiptSeries } from '../../receipts/log/series.ts';
-import { type Receipt, type ReceiptBook, receiptIdsBefore } from '../../receipts/receipt.ts';
+import type { Receipt, ReceiptBook } from '../../receipts/receipt.ts';
 import type { Entry } from '../port/page.ts';
-import {
-  indexFor,
-  parseReceipt,
-  type ReceiptIndex,
-  receiptPage,
-  type TrimCount,
-  trimmedByWrite,
-} from '../port/receipts.ts';
+import { indexFor, parseReceipt, type ReceiptIndex, receiptPage, type TrimCount } from '../port/receipts.ts';
 import type { StoreLimits } from '../port/settings.ts';
 import { TRIMMED_AT_ONCE } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 import { bookKeys, type RedisKeys } from './keys.ts';
 import { parts } from './reply.ts';
-import { LIST, RECEIPT, RECEIPT_FORGET, RECEIPT_PAGE, run, TIDY } from './script.ts';
+import { RECEIPT, RECEIPT_PAGE, run, TIDY } from './script.ts';
 
-/** Receipts of an earlier release that one step lists: a few milliseconds of the server. */
-const LISTED_AT_ONCE = 250;
 /** Sorts after every id. */
 const PAST_EVERY_ID = '~';
 const NAME_LENGTH = 22;
 
-export interface RedisReceipts extends ReceiptBook {
+interface RedisReceipts extends ReceiptBook {
   /** Drops some receipts over the bounds. True: there may be more. */
   tidy(): Promise<boolean>;
-  /** Puts all receipts of an earlier release on their lists; resolves with their number. */
-  listAll(): Promise<number>;
 }
 
-/** `series`: makes the lines of the log; absent, none is kept. */
 export function redisReceipts(
   redis: RedisClient,
   keys: RedisKeys,
   limits: StoreLimits,
   trimmed: TrimCount,
-  series: ReceiptSeries | undefined,
 ): RedisReceipts {
   const { receiptsMaxLength, receiptsMaxAgeMs } = limits;
   const book = bookKeys(keys);
-  const bounds = { receiptsMaxLength, trimmedAtOnce: trimmedByWrite(series) };
-  let listing: Promise<number> | undefined;
+  const bounds = { receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
 
   const put = async (receipts: readonly Receipt[], onlyNew: boolean): Promise<readonly string[]> => {
-    const written = receipts.map((receipt) => {
-      const json = JSON.stringify(receipt);
-      return { id: receipt.id, json, line: series?.written(receipt, json) };
-    });
+    const written = receipts.map((receipt) => ({ id: receipt.id, json: JSON.stringify(receipt) }));
     const [dropped, ids] = parts(
       await run(redis, RECEIPT, { keys: book, plan: { receipts: written, onlyNew, ...bounds } }),
     );
     trimmed.add({ length: Number(dropped) });
     return parts(ids).map(String);
   };
-  /** Another process may do the same at once: each receipt is listed by the first one. */
-  const listAll = async (): Promise<number> => {
-    const before = await answered(redis.zcard(keys.receiptsUnlisted));
-    for (let left = before; left > 0; )
-      left = Number(
-        await run(redis, LIST, { keys: [...book, keys.receiptsUnlisted], plan: { count: LISTED_AT_ONCE } }),
-      );
-    return before;
-  };
-  const listOnce = (): Promise<number> => {
-    listing ??= listAll().finally(() => {
-      listing = undefined;
-    });
-    return listing;
-  };
   const older = (index: ReceiptIndex) => {
     const { sources, name } = rangeOf(index, keys);
-    const read = [keys.receipts, keys.receiptsUnlisted, ...sources];
+    const read = [keys.receipts, ...sources];
     return async (than: string | undefined, count: number): Promise<readonly Entry<Receipt>[]> => {
       const max = than === undefined ? `[${name}${PAST_EVERY_ID}` : `(${name}${than}`;
       const plan = { min: `[${name}`, max, count, cut: name.length };
-      const [unlisted, ids, found] = parts(await run(redis, RECEIPT_PAGE, { keys: read, plan }));
-      // Receipts that are on no list yet are missing here; the index `all` includes them.
-      if (Number(unlisted) > 0 && index.kind !== 'all') {
-        await listOnce();
-        return older(index)(than, count);
-      }
+      const [ids, found] = parts(await run(redis, RECEIPT_PAGE, { keys: read, plan }));
       const documents = parts(found);
       return parts(ids).map((id, i) => {
         const json = documents[i];
@@ -91,35 +53,11 @@ export function redisReceipts(
       });
     };
   };
-  /** Drops the oldest delivered ones up to a bound, and says in the log which. */
-  const forget = async (log: ReceiptSeries, max: string, count: number): Promise<number> => {
-    if (count <= 0) return 0;
-    const ids = await answered(redis.zrangebylex(keys.receiptsDone, '-', max, 'LIMIT', 0, count));
-    if (ids.length === 0) return 0;
-    return Number(await run(redis, RECEIPT_FORGET, { keys: book, plan: { ids, line: log.dropped(ids) } }));
-  };
-  const tidyLogged = async (log: ReceiptSeries) => {
-    const surplus = (await answered(redis.zcard(keys.receiptsDone))) - receiptsMaxLength;
-    const over = await forget(log, '+', Math.min(surplus, TRIMMED_AT_ONCE));
-    if (receiptsMaxAgeMs === undefined) return { over, old: 0 };
-    const [seconds] = await answered(redis.time());
-    const bound = receiptIdsBefore(Number(seconds) * 1_000 - receiptsMaxAgeMs);
-    return { over, old: await forget(log, `(${bound}`, TRIMMED_AT_ONCE) };
-  };
-  const tidyPlain = async () => {
-    const age = receiptsMaxAgeMs === undefined ? {} : { maxAgeMs: receiptsMaxAgeMs };
-    const [over = 0, old = 0] = parts(await run(redis, TIDY, { keys: book, plan: { ...bounds, ...age } })).map(Number);
-    return { over, old };
-  };
   return {
     async write(receipts) {
       await put(receipts, false);
     },
-    async add(receipts) {
-      // A receipt that is on no list yet is not found by its payment.
-      await listOnce();
-      return put(receipts, true);
-    },
+    add: (receipts) => put(receipts, true),
     page: (query) => receiptPage(query, older(indexFor(query))),
     async counts() {
       const sizes = [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUncertain].map((key) => redis.zcard(key));
@@ -132,11 +70,13 @@ export function redisReceipts(
       return typeof from === 'string' && typeof to === 'string' ? { from, to } : undefined;
     },
     async tidy() {
-      const { over, old } = series === undefined ? await tidyPlain() : await tidyLogged(series);
+      const age = receiptsMaxAgeMs === undefined ? {} : { maxAgeMs: receiptsMaxAgeMs };
+      const [over = 0, old = 0] = parts(await run(redis, TIDY, { keys: book, plan: { ...bounds, ...age } })).map(
+        Number,
+      );
       trimmed.add({ length: over, age: old });
       return over === TRIMMED_AT_ONCE || old === TRIMMED_AT_ONCE;
     },
-    listAll: listOnce,
   };
 }
 
@@ -154,7 +94,7 @@ function rangeOf(index: ReceiptIndex, keys: RedisKeys): { readonly sources: read
     case 'delivered':
       return { sources: [index.delivered ? keys.receiptsDone : keys.receiptsOwed], name: '' };
     case 'all':
-      return { sources: [keys.receiptsDone, keys.receiptsOwed, keys.receiptsUnlisted], name: '' };
+      return { sources: [keys.receiptsDone, keys.receiptsOwed], name: '' };
   }
 }
 

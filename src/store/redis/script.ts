@@ -38,11 +38,11 @@ function script(body: string): Script {
 
 /** payment, open, refusals, with a mandate the register (4), and with an issued token its key */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./scripts/reserve.lua', import.meta.url), 'utf8'));
-/** open, events, book (7), register (4), payment, kept answer */
+/** open, events, book (6), register (4), payment, kept answer */
 export const WRITE = script(
   MANDATES + BOOK + CHANGE + readFileSync(new URL('./scripts/write.lua', import.meta.url), 'utf8'),
 );
-/** open, events, book (7), register (4), and a payment and its kept answer for each */
+/** open, events, book (6), register (4), and a payment and its kept answer for each */
 export const WRITES = script(
   MANDATES + BOOK + CHANGE + readFileSync(new URL('./scripts/writes.lua', import.meta.url), 'utf8'),
 );
@@ -58,20 +58,12 @@ export const FORGET = script(readFileSync(new URL('./scripts/forget.lua', import
 export const DISCARD = script(MANDATES + readFileSync(new URL('./scripts/discard.lua', import.meta.url), 'utf8'));
 /** events, batch */
 export const APPEND = script(readFileSync(new URL('./scripts/append.lua', import.meta.url), 'utf8'));
-/** book (7) */
+/** book (6) */
 export const RECEIPT = script(BOOK + readFileSync(new URL('./scripts/receipt.lua', import.meta.url), 'utf8'));
-/** receipts, unlisted receipts, and the sorted sets to read */
+/** receipts, and the sorted sets to read */
 export const RECEIPT_PAGE = script(readFileSync(new URL('./scripts/receipt-page.lua', import.meta.url), 'utf8'));
-/** book (7), unlisted receipts */
-export const LIST = script(BOOK + readFileSync(new URL('./scripts/list.lua', import.meta.url), 'utf8'));
-/** book (7) */
+/** book (6) */
 export const TIDY = script(BOOK + readFileSync(new URL('./scripts/tidy.lua', import.meta.url), 'utf8'));
-/** book (7) */
-export const RECEIPT_FORGET = script(
-  BOOK + readFileSync(new URL('./scripts/receipt-forget.lua', import.meta.url), 'utf8'),
-);
-/** lines that wait, sealed */
-export const SEAL = script(readFileSync(new URL('./scripts/seal.lua', import.meta.url), 'utf8'));
 /** for each holder its calls under way and its unpaid ones */
 export const WORK = script(readFileSync(new URL('./scripts/work.lua', import.meta.url), 'utf8'));
 /** held claims, their ends, register (4) */

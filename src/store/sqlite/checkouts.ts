@@ -29,13 +29,6 @@ import type { Database } from './database.ts';
  */
 const PURGE_BATCH = 20;
 
-/** Members of a record by the names that they have in the rows, which releases share. */
-const STORED_NAMES = new Map([
-  ['fence', 'token'],
-  ['leaseUntil', 'leaseEnd'],
-]);
-const RECORD_NAMES = new Map([...STORED_NAMES].map(([name, stored]) => [stored, name]));
-
 /** A key and, where the operation has one, its session. */
 interface Names {
   readonly name: string;
@@ -122,18 +115,14 @@ function rowsOf<Row extends { readonly ends: number }>(
   return {
     read(name: string): Row | undefined {
       const row = select.get(name);
-      return row === undefined ? undefined : (renamed(JSON.parse(String(row['record'])), RECORD_NAMES) as Row);
+      return row === undefined ? undefined : (JSON.parse(String(row['record'])) as Row);
     },
     put(name: string, row: Row | undefined): void {
       if (row === undefined) remove.run(name);
-      else upsert.run(name, row.ends, JSON.stringify(renamed(row, STORED_NAMES)));
+      else upsert.run(name, row.ends, JSON.stringify(row));
     },
     purge(now: number): void {
       ended.run(now);
     },
   };
-}
-
-function renamed(row: object, names: ReadonlyMap<string, string>): object {
-  return Object.fromEntries(Object.entries(row).map(([name, value]) => [names.get(name) ?? name, value]));
 }

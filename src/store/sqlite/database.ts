@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
 import { StoreError } from '../port/store.ts';
 import { groupCommit } from './group-commit.ts';
-import { migrate } from './schema.ts';
+import { makeTables } from './schema.ts';
 
 /** How long a write waits for another process that holds the file, milliseconds. */
 const BUSY_TIMEOUT_MS = 500;
@@ -15,8 +15,6 @@ const BUSY_TIMEOUT_MS = 500;
 const KEPT_PAGES = 1_024;
 /** Pages that one step releases: at most 13 ms, in which nothing else runs. */
 const PAGES_AT_ONCE = 256;
-/** The value of `auto_vacuum` with which a file can release pages. */
-const INCREMENTAL = 2;
 
 /** Errors of the caller or of the contents, not of the engine: they pass unchanged. */
 const OWN_ERRORS = [LedgerCorruption, RangeError] as const;
@@ -100,15 +98,14 @@ function openFile(path: string, onShared: (() => void) | undefined): DatabaseSyn
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     if (onShared !== undefined && path !== ':memory:' && !hasToItself(db)) onShared();
-    const shrinks = prepareForGivingBack(db);
+    // INCREMENTAL: a file can release pages when this is set before its first table.
     // FULL: an acknowledged settlement must survive a power cut. In WAL mode that is one fsync a
     // commit. MEMORY: a statement that changes several rows keeps what it may have to undo, and the
     // container has no other place to write to than the directory of this file.
     db.exec(
-      'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY',
+      'PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY',
     );
-    migrate(db);
-    if (!shrinks) rebuildForGivingBack(db);
+    makeTables(db);
     return db;
   } catch (thrown) {
     db.close();
@@ -122,27 +119,6 @@ function hasToItself(db: DatabaseSync): boolean {
     return db.prepare('PRAGMA journal_mode = DELETE').get()?.['journal_mode'] === 'delete';
   } catch {
     return false;
-  }
-}
-
-/** A file can release pages when this is set before its first table. Returns whether it can. */
-function prepareForGivingBack(db: DatabaseSync): boolean {
-  db.exec('PRAGMA auto_vacuum = INCREMENTAL');
-  return Number(db.prepare('PRAGMA auto_vacuum').get()?.['auto_vacuum']) === INCREMENTAL;
-}
-
-/**
- * Writes an older file anew once: some seconds for a million receipts, and as much free space as
- * the file takes, not in memory. Without that space, without a directory for temporary files, or
- * while another process has the file open, the file stays as it is and never shrinks.
- */
-function rebuildForGivingBack(db: DatabaseSync): void {
-  try {
-    db.exec('PRAGMA temp_store = FILE; PRAGMA auto_vacuum = INCREMENTAL; VACUUM');
-  } catch {
-    // The next start tries again.
-  } finally {
-    db.exec('PRAGMA temp_store = MEMORY');
   }
 }
 

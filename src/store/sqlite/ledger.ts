@@ -37,7 +37,7 @@ const PURGE_BATCH = 20;
 interface LedgerParts {
   readonly append: AppendEvents;
   readonly put: PutReceipts;
-  readonly drop: (receiptId: string, now: number) => void;
+  readonly drop: (receiptId: string) => void;
   readonly register: SqliteRegister;
 }
 
@@ -100,8 +100,8 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
         (record, now) => advance(record, command, now),
         (now) => {
           keep(command.payId, command.keeping, now);
-          if (command.receipt !== undefined) put([command.receipt], now);
-          if (command.dropReceipt !== undefined) drop(command.dropReceipt, now);
+          if (command.receipt !== undefined) put([command.receipt]);
+          if (command.dropReceipt !== undefined) drop(command.dropReceipt);
           append(command.events, now);
         },
       ),
@@ -111,7 +111,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
         (record, now) => note(record, command, now),
         (now) => {
           keep(command.payId, command.keeping, now);
-          if (command.receipt !== undefined) put([command.receipt], now);
+          if (command.receipt !== undefined) put([command.receipt]);
           append(command.events ?? [], now);
         },
       ),

@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
-import type { ReceiptSeries } from '../../receipts/log/series.ts';
 import { trimCount } from '../port/receipts.ts';
 import type { StoreLimits } from '../port/settings.ts';
 import { type Store, StoreError, type StoreHealth } from '../port/store.ts';
@@ -13,32 +12,28 @@ import { type Database, openDatabase } from './database.ts';
 import { appendEvents, sqliteFeed } from './feed.ts';
 import { sqliteLedger } from './ledger.ts';
 import { registerRows, sqliteMandates } from './mandates.ts';
-import { appendLine, sqliteReceiptLog } from './receipt-log.ts';
 import { receiptRows, sqliteReceipts } from './receipts.ts';
 
 /**
  * `path`: a file, whose directory is created, or `:memory:`. `now`: the store's clock,
  * milliseconds. `epoch`: what an empty register begins with, by default now. `log` hears of another
- * process that has the file. `series`: makes the lines of the log of receipts; absent, none is
- * kept.
- * @throws Error when the file cannot be used, is not ours, or is of a newer release
+ * process that has the file.
+ * @throws Error when the file cannot be used, is not ours, or is of another release
  */
 export function openSqliteStore(options: {
   readonly path: string;
   readonly limits: StoreLimits;
   readonly now?: () => number;
   readonly epoch?: RegisterEpoch;
-  readonly series?: ReceiptSeries;
   readonly log?: { warn(fields: object, message: string): void } | undefined;
 }): Store {
-  const { path, limits, now = Date.now, log, series } = options;
+  const { path, limits, now = Date.now, log } = options;
   const warn =
     log && (() => log.warn({ path }, 'another process has this database open; several gateways need storage.redis'));
   const database = openDatabase(path, now, warn);
   const append = appendEvents(database, limits);
   const trimmed = trimCount();
-  const appendReceiptLine = appendLine(database);
-  const rows = receiptRows(database, limits, trimmed, series && { series, append: appendReceiptLine });
+  const rows = receiptRows(database, limits, trimmed);
   const register = registerRows(database);
   // A deleted file cannot be told from a first start.
   if (register.epoch() === undefined) register.begin(options.epoch ?? { born: now(), openFrom: 0 });
@@ -47,7 +42,6 @@ export function openSqliteStore(options: {
     ledger: sqliteLedger(database, { append, put: rows.put, drop: rows.drop, register }),
     feed: sqliteFeed(database, append),
     receipts: sqliteReceipts(database, rows, trimmed),
-    ...(series === undefined ? {} : { receiptLog: sqliteReceiptLog(database, appendReceiptLine, series) }),
     mandates: sqliteMandates(database, register),
     checkouts: sqliteCheckouts(database),
     secrets: sqliteSecrets(database),

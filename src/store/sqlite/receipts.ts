@@ -1,51 +1,30 @@
 /** The book of receipts in SQLite. */
 
-import type { ReceiptSeries } from '../../receipts/log/series.ts';
 import { type Receipt, type ReceiptBook, receiptIdsBefore } from '../../receipts/receipt.ts';
 import type { Entry } from '../port/page.ts';
-import {
-  indexFor,
-  parseReceipt,
-  type ReceiptIndex,
-  receiptPage,
-  type TrimCount,
-  trimmedByWrite,
-} from '../port/receipts.ts';
+import { indexFor, parseReceipt, type ReceiptIndex, receiptPage, type TrimCount } from '../port/receipts.ts';
 import type { StoreLimits } from '../port/settings.ts';
 import { TRIMMED_AT_ONCE } from '../port/store.ts';
 import type { Database } from './database.ts';
-import type { AppendLine } from './receipt-log.ts';
 
 /** Sorts after every id. */
 const PAST_EVERY_ID = '~';
 
 /** Writes receipts, then drops the oldest delivered ones over the bound. */
-export type PutReceipts = (receipts: readonly Receipt[], now: number) => void;
+export type PutReceipts = (receipts: readonly Receipt[]) => void;
 
 /** The writes of the book, each inside the caller's transaction. */
 interface ReceiptRows {
   readonly put: PutReceipts;
   /** Drops the receipt of a payment that turned out not to be made. */
-  readonly drop: (id: string, now: number) => void;
+  readonly drop: (id: string) => void;
   /** Writes those that are new; answers their ids. */
-  readonly add: (receipts: readonly Receipt[], now: number) => readonly string[];
+  readonly add: (receipts: readonly Receipt[]) => readonly string[];
   /** Drops some receipts over the bounds. True: there may be more. */
   readonly tidy: (now: number) => boolean;
 }
 
-/** Makes lines of the log and appends them in the transaction of the book. */
-interface ReceiptLines {
-  readonly series: ReceiptSeries;
-  readonly append: AppendLine;
-}
-
-/** `lines`: absent, no log is kept. */
-export function receiptRows(
-  { db }: Database,
-  limits: StoreLimits,
-  trimmed: TrimCount,
-  lines: ReceiptLines | undefined,
-): ReceiptRows {
+export function receiptRows({ db }: Database, limits: StoreLimits, trimmed: TrimCount): ReceiptRows {
   const { receiptsMaxLength, receiptsMaxAgeMs } = limits;
   const upsert = db.prepare(
     'INSERT INTO receipts (id, receipt) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET receipt = excluded.receipt',
@@ -67,50 +46,41 @@ export function receiptRows(
   const older = db.prepare(
     'DELETE FROM receipts WHERE id IN (SELECT id FROM receipts WHERE delivered = 1 AND id < ? ORDER BY id LIMIT ?) RETURNING id',
   );
-  const trim = (most: number, now: number): number => {
-    const over = Math.min(Number(done.get()?.['done'] ?? 0) - receiptsMaxLength, most);
+  const trim = (): number => {
+    const over = Math.min(Number(done.get()?.['done'] ?? 0) - receiptsMaxLength, TRIMMED_AT_ONCE);
     if (over <= 0) return 0;
-    remember(oldest.all(over), now);
+    remember(oldest.all(over));
     trimmed.add({ length: over });
     return over;
   };
-  const remember = (dropped: readonly Readonly<Record<string, unknown>>[], now: number): void => {
+  const remember = (dropped: readonly Readonly<Record<string, unknown>>[]): void => {
     const ids = dropped.map(({ id }) => String(id)).toSorted();
     const [oldest, newest] = [ids[0], ids.at(-1)];
-    if (oldest === undefined || newest === undefined) return;
-    reached.run(oldest, newest);
-    lines?.append(lines.series.dropped(ids), now);
+    if (oldest !== undefined && newest !== undefined) reached.run(oldest, newest);
   };
-  const trimmedAtOnce = trimmedByWrite(lines?.series);
   return {
-    drop(id, now) {
+    drop(id) {
       dropped.run(id);
-      lines?.append(lines.series.withdrawn(id), now);
     },
-    put(receipts, now) {
+    put(receipts) {
       for (const receipt of receipts) {
         if (receipt.payment !== undefined) replaced.run(receipt.payment.replayKey, receipt.id);
-        const text = JSON.stringify(receipt);
-        upsert.run(receipt.id, text);
-        lines?.append(lines.series.written(receipt, text), now);
+        upsert.run(receipt.id, JSON.stringify(receipt));
       }
-      trim(trimmedAtOnce, now);
+      trim();
     },
-    add(receipts, now) {
-      const added = receipts.filter((one) => {
-        const text = JSON.stringify(one);
-        const isNew = insert.run(one.id, text, one.payment?.replayKey ?? null).changes === 1;
-        if (isNew) lines?.append(lines.series.written(one, text), now);
-        return isNew;
-      });
-      trim(trimmedAtOnce, now);
+    add(receipts) {
+      const added = receipts.filter(
+        (one) => insert.run(one.id, JSON.stringify(one), one.payment?.replayKey ?? null).changes === 1,
+      );
+      trim();
       return added.map(({ id }) => id);
     },
     tidy(now) {
-      const over = trim(TRIMMED_AT_ONCE, now);
+      const over = trim();
       if (receiptsMaxAgeMs === undefined) return over === TRIMMED_AT_ONCE;
       const dropped = older.all(receiptIdsBefore(now - receiptsMaxAgeMs), TRIMMED_AT_ONCE);
-      remember(dropped, now);
+      remember(dropped);
       const old = dropped.length;
       trimmed.add({ age: old });
       return over === TRIMMED_AT_ONCE || old === TRIMMED_AT_ONCE;
@@ -154,8 +124,8 @@ export function sqliteReceipts(database: Database, rows: ReceiptRows, trimmed: T
     }
   };
   return {
-    write: (receipts) => database.write((now) => rows.put(receipts, now)),
-    add: (receipts) => database.write((now) => rows.add(receipts, now)),
+    write: (receipts) => database.write(() => rows.put(receipts)),
+    add: (receipts) => database.write(() => rows.add(receipts)),
     page(query) {
       const index = indexFor(query);
       const older = (than = PAST_EVERY_ID, count: number): Promise<readonly Entry<Receipt>[]> =>

@@ -1,7 +1,7 @@
 /** What the gateways of one file of checkout deaths share, and each gateway's configuration. */
 
 import assert from 'node:assert/strict';
-import { CART, checkoutProtocol, OTHER_TOKEN, TOKEN } from '../../../spec/adapters/acp/testbed.ts';
+import { CART, checkoutProtocol, OTHER_TOKEN, SEALED, TOKEN } from '../../../spec/adapters/acp/testbed.ts';
 import { type Aim, type CheckoutBackend, startCheckoutBackend } from '../../../spec/support/acp/checkout-backend.ts';
 import { NO_CHAIN } from '../../../spec/support/config.ts';
 import { type GatewayProcess, prepareGateway } from '../../../spec/support/gateway-process.ts';
@@ -95,6 +95,7 @@ async function prepare(
       merchant: { id: `shop-${new URL(backendUrl).port}` },
       payments: undefined,
       resources: undefined,
+      storage: SEALED,
       protocols: {
         http: { enabled: false },
         acp: checkoutProtocol({

@@ -154,7 +154,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
       const call: Call = {
         stage: 'prepared',
         requestId,
-        callId: `call_${requestId}`,
+        callId: callIdOf(requestId),
         channel: 'http',
         resourceId: RESOURCE_ID,
         input: { for: input },
@@ -176,8 +176,12 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   };
 }
 
+function callIdOf(requestId: string): string {
+  return `call_${requestId}`;
+}
+
 function journalOf(requestId: string, sink: EventSink): Journal {
-  return openJournal({ requestId, resourceId: RESOURCE_ID, adapter: 'http' }, sink);
+  return openJournal({ requestId, callId: callIdOf(requestId), resourceId: RESOURCE_ID, adapter: 'http' }, sink);
 }
 
 /**

@@ -1,6 +1,6 @@
--- The book of receipts, put before the scripts that write to it. Seven keys from `first` on: the
--- hash of receipts, the sorted sets of the lists `done`, `owed` and `uncertain` and of names, the
--- trimmed range, and the lines of the log that wait to be sealed. All scores are 0, so the order is that of the ids, which is time. The lists of a
+-- The book of receipts, put before the scripts that write to it. Six keys from `first` on: the hash
+-- of receipts, the sorted sets of the lists `done`, `owed` and `uncertain` and of names, and the
+-- trimmed range. All scores are 0, so the order is that of the ids, which is time. The lists of a
 -- receipt follow from its JSON, here and in `listsOf` of receipt.ts.
 local NAME_LENGTH = 22
 
@@ -50,7 +50,7 @@ local function is_uncertain(receipt)
 end
 
 local function book_at(first)
-  local receipts, done, owed, uncertain, names, trimmed, lines = unpack(KEYS, first, first + 6)
+  local receipts, done, owed, uncertain, names, trimmed = unpack(KEYS, first, first + 5)
   local book = {}
 
   -- Names that `receipt` has and `other` has not: to `names`, or from them.
@@ -76,7 +76,7 @@ local function book_at(first)
 
   -- Puts a receipt on its lists and takes it from the others. `before`: its earlier JSON, which is
   -- listed; false for none.
-  function book.enter(id, json, before)
+  local function enter(id, json, before)
     local receipt, earlier = read_receipt(json), read_receipt(before)
     list(done, id, is_done(receipt), is_done(earlier))
     list(owed, id, not is_done(receipt), before and not is_done(earlier))
@@ -85,21 +85,15 @@ local function book_at(first)
     name('ZREM', earlier, receipt, id)
   end
 
-  -- Appends a line to the log of receipts; nil where none is kept.
-  function book.log(line)
-    if line then redis.call('XADD', lines, '*', 'l', line) end
-  end
-
   function book.drop(id)
     name('ZREM', read_receipt(redis.call('HGET', receipts, id)), nil, id)
     redis.call('HDEL', receipts, id)
     for _, key in ipairs({ done, owed, uncertain }) do redis.call('ZREM', key, id) end
   end
 
-  -- `ids`: oldest first. `line`: what the log says of it.
-  local function drop_all(ids, line)
+  -- `ids`: oldest first.
+  local function drop_all(ids)
     for _, id in ipairs(ids) do book.drop(id) end
-    if #ids > 0 then book.log(line) end
     if #ids == 0 then return 0 end
     local range = redis.call('HMGET', trimmed, 'from', 'to')
     if not range[1] or ids[1] < range[1] then redis.call('HSET', trimmed, 'from', ids[1]) end
@@ -115,21 +109,6 @@ local function book_at(first)
     local found = redis.call('ZRANGEBYLEX', names, '[' .. beginning, '[' .. beginning .. '~')
     for at, entry in ipairs(found) do found[at] = string.sub(entry, NAME_LENGTH + 1) end
     return found
-  end
-
-  -- Drops these ids, or none, because the line names all of them: one was dropped meanwhile, or is
-  -- owed. That one was put on `done` by another hand, and goes back. Returns how many.
-  function book.forget(ids, line)
-    local all = true
-    for _, id in ipairs(ids) do
-      local is_there, receipt = redis.call('ZSCORE', done, id), read_receipt(redis.call('HGET', receipts, id))
-      if is_there and not is_done(receipt) then
-        redis.call('ZREM', done, id)
-        redis.call('ZADD', owed, 0, id)
-      end
-      all = all and is_there and is_done(receipt)
-    end
-    return all and drop_all(ids, line) or 0
   end
 
   -- Drops the oldest delivered receipts over `length`, at most `most`. Returns how many.
@@ -151,10 +130,8 @@ local function book_at(first)
     if not before then
       for _, id in ipairs(same_payment(read_receipt(receipt.json))) do book.drop(id) end
     end
-    -- A batch that is repeated because its reply was lost says nothing new.
-    if before ~= receipt.json then book.log(receipt.line) end
     redis.call('HSET', receipts, receipt.id, receipt.json)
-    book.enter(receipt.id, receipt.json, before)
+    enter(receipt.id, receipt.json, before)
   end
 
   -- Whether the book has this receipt, or another one of its payment.

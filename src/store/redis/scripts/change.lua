@@ -57,14 +57,10 @@ local function change_record(change, keys, at, now)
   local trimmed = 0
   if change.receiptId then
     local book = book_at(keys.book)
-    book.put({ id = change.receiptId, json = ARGV[at + 1], line = change.receiptLine })
+    book.put({ id = change.receiptId, json = ARGV[at + 1] })
     trimmed = book.trim(plan.receiptsMaxLength, plan.trimmedAtOnce)
   end
-  if change.dropReceipt then
-    local book = book_at(keys.book)
-    book.drop(change.dropReceipt)
-    book.log(change.dropLine)
-  end
+  if change.dropReceipt then book_at(keys.book).drop(change.dropReceipt) end
   append_events(keys.events, at + 2, at + 1 + change.events)
   -- Without a new answer an older one stays until its own end.
   if change.keepMs == 0 then redis.call('DEL', keys.kept) end

@@ -171,9 +171,6 @@ local function register_at(first)
     if not found then
       if known then
         found = begin(now, now)
-      elseif redis.call('ZCARD', once) + redis.call('ZCARD', open_ends) > 0 then
-        -- An earlier release, without an epoch, wrote it: nothing is lost.
-        found = begin(0, 0)
       else
         -- A second ago: the clocks of gateways differ a little, and checkouts of other signers have
         -- their time in whole seconds.

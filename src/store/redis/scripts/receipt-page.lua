@@ -1,8 +1,8 @@
 -- One page of the book, newest first: the ids between two bounds, each after `cut` characters of a
--- name, and their JSON. Returns { number of unlisted receipts, ids, JSON }.
--- KEYS: receipts, unlisted receipts, and the sorted sets to read.
+-- name, and their JSON. Returns { ids, JSON }.
+-- KEYS: receipts, and the sorted sets to read.
 local seen, ids = {}, {}
-for at = 3, #KEYS do
+for at = 2, #KEYS do
   for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', KEYS[at], plan.max, plan.min, 'LIMIT', 0, plan.count)) do
     local id = string.sub(entry, plan.cut + 1)
     if not seen[id] then
@@ -11,7 +11,7 @@ for at = 3, #KEYS do
     end
   end
 end
-if #KEYS > 3 then table.sort(ids, function(a, b) return a > b end) end
+if #KEYS > 2 then table.sort(ids, function(a, b) return a > b end) end
 local page = {}
 for at = 1, math.min(#ids, plan.count) do page[at] = ids[at] end
 local found = {}
@@ -20,4 +20,4 @@ for from = 1, #page, 1000 do
   local to = math.min(from + 999, #page)
   for _, json in ipairs(redis.call('HMGET', KEYS[1], unpack(page, from, to))) do found[#found + 1] = json end
 end
-return { redis.call('ZCARD', KEYS[2]), page, found }
+return { page, found }

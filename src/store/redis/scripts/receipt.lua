@@ -1,6 +1,6 @@
 -- Writes receipts and drops the oldest delivered ones over the bound. A receipt replaces one of the
 -- same id, unless `plan.onlyNew`. Returns { number of dropped ones, ids that were written }.
--- KEYS: book (7).
+-- KEYS: book (6).
 local book = book_at(1)
 local written = {}
 for _, receipt in ipairs(plan.receipts) do

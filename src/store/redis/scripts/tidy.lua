@@ -1,5 +1,5 @@
 -- Drops some delivered receipts over the bound and some that are too old. Returns how many of each.
--- KEYS: book (7).
+-- KEYS: book (6).
 local book = book_at(1)
 local over = book.trim(plan.receiptsMaxLength, plan.trimmedAtOnce)
 local old = 0
