@@ -32,7 +32,7 @@ export { default as Pool } from ${dispatcher('pool')};
 `;
 }
 
-/** The main file loads workers of a cluster and a client of push gateways as well. */
+/** The main file loads an aggregator for node:cluster and a client of push gateways as well. */
 function promClient(): string {
   const part = (name: string) => from(fileOf('@prometheus-io/client', `lib/${name}.js`));
   return `export { default as Registry } from ${part('registry')};
