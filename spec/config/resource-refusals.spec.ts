@@ -56,6 +56,7 @@ const MONEY: readonly Row[] = [
     /must be a key of yours: this one is public, for development on eip155:31337/,
   ],
   ['a node over another scheme', `${X}.rpcUrl`, 'ws://127.0.0.1', /absolute http/],
+  ['nodes without a value', { [`${X}.rpcUrls`]: null }, `${X}.rpcUrls`, /it has no value/],
   [
     'a further node over another scheme',
     { [`${X}.rpcUrls`]: ['https://rpc.example', 'ws://127.0.0.1'] },

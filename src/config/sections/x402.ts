@@ -39,7 +39,7 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
   const { facilitator } = document;
   if (accepted('asset', 'payTo') && checksumAddress(document.payTo) === checksumAddress(document.asset))
     refuse('payTo', "must not be the token's own address: the money would be lost");
-  const rpcUrls = nodesOf(document);
+  const rpcUrls = accepted(...NODES) ? nodesOf(document) : [];
   const [rpcUrl] = rpcUrls;
   if (accepted(...NODES, 'facilitator.mode') && facilitator.mode === 'local' && rpcUrl === undefined)
     refuse('rpcUrl', 'is missing: a local facilitator settles through a node of the network');
