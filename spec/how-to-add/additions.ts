@@ -68,7 +68,7 @@ export function createTrustingRail(transaction: string): PaymentRail {
     ),
     'src/config/sections/x402.ts': all(
       before(`    facilitator.mode === 'local' ||\n`, `    facilitator.mode === 'trusting' ||\n`),
-      before(`  if (document.mode === 'local') return {`, `  if (document.mode === 'trusting') return document;\n`),
+      before(`  if (document.mode === 'local') return`, `  if (document.mode === 'trusting') return document;\n`),
     ),
     'src/config/secrets.ts': before(
       `  if (facilitator.mode === 'local') return`,
