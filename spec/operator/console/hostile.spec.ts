@@ -31,7 +31,7 @@ describe('what merchants and agents write', () => {
     } = await openSetup(async (started) => {
       const { feed, receipts } = started.gateway.store;
       const calls = HOSTILE.flatMap((text, at): readonly EventDraft[] => {
-        const call = { requestId: `${text}${at}`, resourceId: text, adapter: text as 'http' };
+        const call = { requestId: `${text}${at}`, callId: `call_${at}`, resourceId: text, adapter: text as 'http' };
         const failure = { status: 'error', data: { code: text, reason: text, [text]: text } } as const;
         return [
           event('resource.requested', call),

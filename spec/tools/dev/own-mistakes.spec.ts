@@ -64,7 +64,6 @@ describe('what a configuration says itself, in a local world', () => {
     ['server: { allowedHosts: ["a b"] }', ['server.allowedHosts[0]']],
     ['server: { port: 99999 }', ['server.port']],
     [`server: { port: "\${PORT}" }`, ['server.port'], { PORT: 'many' }],
-    ['server: { workers: 4 }', ['server.workers']],
     ['management: { port: 99999 }', ['management.port']],
     ['management: { port: 8402 }', ['management.port']],
     ['storage: { redis: { url: "http://x" } }', ['storage.redis.url']],
