@@ -20,7 +20,7 @@ import {
   type Workload,
 } from '../sidecar/injection/workloads.ts';
 import { UsageError } from './exit-code.ts';
-import { defineCommand } from './program.ts';
+import { defineCommand, repeated } from './program.ts';
 
 const POD_PATH = /^([A-Za-z][A-Za-z0-9]*)=([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)$/;
 /** The first component of an image's name, where it is a registry. */
@@ -39,11 +39,7 @@ export function injectCommand(): Command {
 nothing and ends with 1 when one of these pods is not as injection makes it; with --component it writes a kustomize component
 that makes the same of these workloads.`;
   return defineCommand('inject', about, 'kubectl kustomize . | acg inject -f - | kubectl apply -f -')
-    .option(
-      '-f, --file <path>',
-      'a file, a folder or - for stdin; may be repeated',
-      (path: string, all: string[] = []) => [...all, path],
-    )
+    .option('-f, --file <path>', 'a file, a folder or - for stdin; may be repeated', repeated)
     .option(
       '--options <file>',
       'image, ConfigMap, Secret, ports and resources, as for acg injector; else the usual ones',

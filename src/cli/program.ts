@@ -138,6 +138,11 @@ function faultsOf(name: string) {
 /** The option that every command has which reads the configuration. */
 export const CONFIG_OPTION = ['-c, --config <file>', 'else AGENT_COMMERCE_CONFIG, else config.yaml'] as const;
 
+/** Collects the values of an option that may be repeated. */
+export function repeated(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
 /** Commander's message and its suggestion as one line, in the words of the other commands. */
 function faultLine(text: string): string {
   return text

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { styleText } from 'node:util';
 import { type Command, InvalidArgumentError } from 'commander';
 import { UsageError } from '../../src/cli/exit-code.ts';
-import { defineCommand } from '../../src/cli/program.ts';
+import { defineCommand, repeated } from '../../src/cli/program.ts';
 import { parseConfigText } from '../../src/config/document/parse.ts';
 import { configPath, readConfigFile } from '../../src/config/document/read.ts';
 import { type ConfigSource, checkLoaded } from '../../src/config/load.ts';
@@ -41,11 +41,10 @@ const MOVED_BY: MovedBy = {
 export function devCommand(): Command {
   const about = `Runs your configuration in a local world until Ctrl-C: a chain with test money, a TEST buyer, the gateway before your service. What
 needs the real world is replaced; a change of the file starts the gateway anew. Without a file it sells what --sell names, else a sample.`;
-  const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
   return defineCommand('dev', about, 'acg dev --config config.yaml')
     .option('-c, --config <file>', 'else AGENT_COMMERCE_CONFIG, config.yaml, a sample')
     .option('--backend <url>', 'your service, where there is no file')
-    .option('--sell <operation>', "such as 'GET /search?q=socks'; may be repeated", listed)
+    .option('--sell <operation>', "such as 'GET /search?q=socks'; may be repeated", repeated)
     .option('--price <amount>', 'of each, or free', '0.01')
     .option('--port <number>', 'else of the configuration, else 8402', portNumber)
     .option('--management-port <number>', 'else of the configuration, else 8403', portNumber)

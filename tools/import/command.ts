@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { UsageError } from '../../src/cli/exit-code.ts';
-import { defineCommand } from '../../src/cli/program.ts';
+import { defineCommand, repeated } from '../../src/cli/program.ts';
 import { MAX_YAML_BYTES } from '../../src/config/document/parse.ts';
 import { DOLLAR } from '../../src/config/sections/short-form.ts';
 import { importOpenApi } from './import.ts';
@@ -67,18 +67,17 @@ type ImportOptions = Omit<ImportArguments, 'source' | 'tags' | 'operations'> & {
 export function importCommand(): Command {
   const about = `Makes resources of an OpenAPI 3.0 or 3.1 document, a file or a URL: parameters and body become one input. Prints or writes them,
 with what is sold at which price, and what was skipped. Ends with 1 when nothing became a resource.`;
-  const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
   return defineCommand('import', about, 'acg import openapi.yaml --tag reports --price 0.01 --into config.yaml')
     .argument('<source>')
     .option('--price <amount>', 'of operations without x-price')
     .option('--free', 'operations without x-price are given away')
     .option('--currency <code>', `else that of the configuration of --into, or ${DOLLAR}`)
-    .option('--tag <name>', 'operations with this tag; may be repeated', listed)
-    .option('--operation <id>', 'this operationId, or "GET /path"; may be repeated', listed)
+    .option('--tag <name>', 'operations with this tag; may be repeated', repeated)
+    .option('--operation <id>', 'this operationId, or "GET /path"; may be repeated', repeated)
     .option(
       '--expose <channel>',
       `${CHANNELS.join(', ')}; may be repeated; else as in the file of --into, or http`,
-      listed,
+      repeated,
     )
     .option('--ignore-security', 'also operations that want a login: backend.headers has it')
     .option('--base-path <path>', "in place of the path of the document's server")

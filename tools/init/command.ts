@@ -7,7 +7,7 @@ import { type Command, Option } from 'commander';
 import release from '../../package.json' with { type: 'json' };
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { UsageError } from '../../src/cli/exit-code.ts';
-import { defineCommand } from '../../src/cli/program.ts';
+import { defineCommand, repeated } from '../../src/cli/program.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { sampleInput } from '../dev/sample-input.ts';
 import { PROGRAM } from '../program-name.ts';
@@ -35,7 +35,6 @@ interface InitOptions {
 export function initCommand(): Command {
   const about = `Writes a first configuration that sells what your service has: the GET operations of its OpenAPI document, else those of --sell. On
 a terminal it asks for what no option says. It never overwrites a file without --force.`;
-  const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
   return defineCommand('init', about, 'acg init --backend http://127.0.0.1:3000 --sell "GET /search?q=socks"')
     .addOption(
       new Option('--network <name>', 'local: money of acg dev; base-sepolia: test money; base: real money').choices(
@@ -45,7 +44,7 @@ a terminal it asks for what no option says. It never overwrites a file without -
     .option('--merchant <name>', 'the name that agents see')
     .option('--backend <url>', 'your service')
     .option('--pay-to <address>', 'gets the money, 0x…; else a placeholder')
-    .option('--sell <operation>', "such as 'GET /search?q=socks', with an example; may be repeated", listed)
+    .option('--sell <operation>', "such as 'GET /search?q=socks', with an example; may be repeated", repeated)
     .option('--price <amount>', 'of each, in USDC, or free', '0.01')
     .option('--out <file>', 'where to write', 'config.yaml')
     .option('--schema', `write the JSON Schema beside it as ${SCHEMA_FILE}, for editors without a network`)

@@ -2,6 +2,7 @@
 
 import { type Command, Option } from 'commander';
 import { UsageError } from '../../src/cli/exit-code.ts';
+import { repeated } from '../../src/cli/program.ts';
 import { FREQUENCIES } from './maker/constraints.ts';
 
 /** All options; each command takes some of them. */
@@ -12,11 +13,7 @@ export const OPTIONS = {
   challenge: () => new Option('--challenge <file>', 'the body of the 402 or 403; - for stdin'),
   open: () => new Option('--open <file>', 'what mandate open wrote'),
   merchant: () => new Option('--merchant <id=name>', 'the merchant, where there is no challenge'),
-  item: () =>
-    new Option('--item <id=title>', 'what may be bought; may be repeated').argParser((item, all: string[] = []) => [
-      ...all,
-      item,
-    ]),
+  item: () => new Option('--item <id=title>', 'what may be bought; may be repeated').argParser(repeated),
   days: () => new Option('--days <n>', 'how long it holds; else 1 day'),
   max: () => new Option('--max <amount>', 'most that one purchase may cost, such as 0.03'),
   budget: () => new Option('--budget <amount>', 'most that all of them may cost together'),

@@ -2,7 +2,7 @@
 
 import { type Command, InvalidArgumentError } from 'commander';
 import { UnavailableError } from '../../src/cli/exit-code.ts';
-import { defineCommand } from '../../src/cli/program.ts';
+import { defineCommand, repeated } from '../../src/cli/program.ts';
 import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/local-chain.ts';
 import { agreed } from './agreed.ts';
 import type { Challenge, Channel, Reply, SignedPayment } from './channel.ts';
@@ -32,10 +32,7 @@ is asked for with the same payment. The key: --key-file, ACG_PAY_KEY (0x…), or
     .option('--a2a', 'over A2A')
     .option('--data <file>', 'the body out of a file; - for stdin')
     .option('--method <name>', 'else GET, or POST with a body')
-    .option('--header <line>', '"Name: value" of every request; may be repeated', (line, all: string[] = []) => [
-      ...all,
-      line,
-    ])
+    .option('--header <line>', '"Name: value" of every request; may be repeated', repeated)
     .option('--mandate <file>', 'the AP2 mandate that acg mandate wrote')
     .option('--key-file <file>', 'the private key to pay with')
     .option('--max <amount>', 'refuse a dearer price: 0.05 of the token, or 50000units')

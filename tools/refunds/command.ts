@@ -6,7 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { UsageError } from '../../src/cli/exit-code.ts';
-import { addSubcommand, CONFIG_OPTION } from '../../src/cli/program.ts';
+import { addSubcommand, CONFIG_OPTION, repeated } from '../../src/cli/program.ts';
 import { refundsCommand as listCommand, unitsOf } from '../../src/cli/refunds.ts';
 import { withStoreAndNode } from '../../src/cli/store-and-node.ts';
 import { requireStoreFile } from '../../src/cli/with-store.ts';
@@ -53,7 +53,6 @@ interface PayArgs {
 
 export function refundsCommand(): Command {
   const command = listCommand();
-  const all = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
   const about = `Sends back what is due. It goes from the account that was paid; the chain takes the refund of a payment once, so the command may be
 run again, and by several at once. Without a key it prints the transfers to make.`;
   addSubcommand(command, 'pay', about, 'acg refunds pay --all-due --key-file payee.key --max-total 50')
@@ -66,7 +65,7 @@ run again, and by several at once. Without a key it prints the transfers to make
     .option('--gas-key-file <file>', 'the key that pays the gas; else that of payTo')
     .option('--max-each <amount>', 'refuse a larger refund')
     .option('--max-total <amount>', 'refuse a larger sum')
-    .option('--confirm-uncertain <receipt>', 'its payer has nothing; may be repeated', all)
+    .option('--confirm-uncertain <receipt>', 'its payer has nothing; may be repeated', repeated)
     .option('--dry-run', 'print the transfers and send nothing')
     .option('--yes', 'send without asking')
     .action((receipts: readonly string[], args: PayArgs) => pay(receipts, args));
