@@ -11,20 +11,11 @@ export interface PricedResource {
 
 /** The ids of the resources that cost something and can be repeated, in their order. */
 export function payableAfter(resources: Readonly<Record<string, PricedResource>>): readonly string[] {
-  return Object.entries(resources)
-    .filter(
-      ([
-        ,
-        {
-          backend: { method },
-          pricing,
-        },
-      ]) => {
-        const isFree = typeof pricing === 'string' ? pricing === 'free' : pricing.type === 'free';
-        return !isFree && isRepeatable({ method, idempotent: false });
-      },
-    )
-    .map(([id]) => id);
+  const isPayable = ({ backend, pricing }: PricedResource): boolean => {
+    const kind = typeof pricing === 'string' ? pricing : pricing.type;
+    return kind !== 'free' && isRepeatable({ method: backend.method, idempotent: false });
+  };
+  return Object.entries(resources).flatMap(([id, resource]) => (isPayable(resource) ? [id] : []));
 }
 
 /** The first of some ids, and how many more there are. */
