@@ -1,4 +1,4 @@
-/** What an operator should know about passthrough and sale in place, for log and `acg validate`. */
+/** Warnings for the operator: of a configuration, of passthrough, of sale in place. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
 import { configWarnings } from '../config/warnings.ts';
@@ -22,7 +22,7 @@ interface Addressed extends ConfiguredOperation {
   readonly path: string;
 }
 
-/** What an operator should know about a configuration that is in use. */
+/** All warnings of an accepted configuration. */
 export function warningsOf(config: GatewayConfig): readonly string[] {
   return [...configWarnings(config), ...routeWarnings(config)];
 }

@@ -1,10 +1,9 @@
 /** The check of the configuration, as `acg validate` and a start make it. */
 
 import { headWarnings } from '../../app/head-room.ts';
-import { routeWarnings } from '../../app/route-warnings.ts';
+import { warningsOf } from '../../app/route-warnings.ts';
 import type { GatewayConfig } from '../../config/document/config.ts';
 import { configPath } from '../../config/document/read.ts';
-import { configWarnings } from '../../config/warnings.ts';
 import { ConfigError } from '../../problems/problem.ts';
 import { type Catalogue, compileCatalogue } from '../../resources/catalogue.ts';
 import { checkedStart } from '../checked-start.ts';
@@ -21,7 +20,7 @@ export function checkConfiguration(path: string | undefined, env: NodeJS.Process
   try {
     const { loaded, also: catalogue } = checkedStart({ path, env }, compileCatalogue);
     const { config } = loaded;
-    const warnings = [...configWarnings(config), ...routeWarnings(config), ...headWarnings(config, catalogue)];
+    const warnings = [...warningsOf(config), ...headWarnings(config, catalogue)];
     // Each says what to do itself.
     const findings = warnings.map((message): Finding => ({ status: 'WARN', message }));
     return {

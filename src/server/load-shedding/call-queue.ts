@@ -20,7 +20,7 @@ export type CallKind = (typeof CALL_KINDS)[number];
  * its own bytes. `large`: large calls of them.
  */
 export const MOST_WAITING = { calls: 4_096, large: 64 };
-/** What a call takes at most that is not large, bytes. */
+/** Most memory of a call that is not large, bytes. */
 export const SMALL_BYTES = 10_240;
 /** How long a call waits at most, milliseconds: then its caller may as well ask again. */
 export const MAX_WAIT_MS = 1_000;
