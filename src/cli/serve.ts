@@ -24,13 +24,13 @@ import { type Openers, openAgents } from './open-agents.ts';
 import { checkedDrain, type ProcessSettings } from './process-settings.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
-/** What a gateway is opened with. */
+/** The parts that a gateway is opened from. */
 interface Start extends ReturnType<typeof configured> {
   readonly secrets: MaskedSecrets;
   readonly hangUp: HangUp;
 }
 
-/** What SIGHUP asks for, once there is something that can do it. */
+/** SIGHUP, which asks for a reload once a reloader is there. */
 interface HangUp {
   reloads(reload: () => void): void;
 }
@@ -96,16 +96,15 @@ function notStarted(log: Log, error: unknown): void {
 
 /** Opens everything, notes the closers, and resolves once both listeners listen. */
 async function open(start: Start, log: Log, opened: Opened, openers?: Openers): Promise<OpenedPodHooks> {
-  const { loaded, settings, appProbes } = start;
+  const { loaded, settings, drain, appProbes } = start;
   const { config } = loaded;
   // Hooks and signals start the same drain; both need the gateway, and the gateway shows the hooks.
   const podHooks = { key: settings.hookKey, drain: () => hooks.drain(), release: () => hooks.release() };
   const { gateway, agents, storeName, ...at } = await openAgents({ config, appProbes }, podHooks, log, opened, openers);
   const management = createListener({ app: gateway.management, onRefused: refusalLog(log) });
   const { drainSeconds: propagation } = settings;
-  const length = drainLengthOf(config, propagation);
   const hooks = openHooks({
-    ...{ config, gateway, log, ...graceOf(settings, length) },
+    ...{ config, gateway, log, ...graceOf(settings, drain) },
     drainSteps: () => stepsOfDrain(drainLengthOf(gateway.config(), propagation), gateway, agents, log),
     listenAgain: at.listenAgain,
   });
@@ -121,7 +120,7 @@ async function open(start: Start, log: Log, opened: Opened, openers?: Openers): 
     mode: config.x402?.mode,
     fronts: adaptersSummary(config),
     lostPayments: storeLossSummary(config),
-    drainSeconds: drainSeconds(length),
+    drainSeconds: drainSeconds(drain),
     store: storeName,
   };
   log.info(facts, 'listening');
@@ -140,7 +139,7 @@ async function open(start: Start, log: Log, opened: Opened, openers?: Openers): 
   return hooks;
 }
 
-/** What the pod leaves to the hooks, and how the backend's container ends. */
+/** The times that the pod leaves to the hooks, and how the backend's container ends. */
 function graceOf({ merchantGraceSeconds, drainBudgetSeconds, backendPreStop }: ProcessSettings, length: DrainLength) {
   return {
     backendPreStop,
