@@ -82,8 +82,6 @@ async function valuesOf(redis: Redis, key: string): Promise<readonly (readonly [
   switch (type) {
     case 'string':
       return [['', (await redis.getBuffer(key))?.toString('latin1') ?? '']];
-    case 'hash':
-      return Object.entries(await redis.hgetall(key));
     case 'zset':
       return (await redis.zrange(key, '0', '-1')).map((member) => ['', member] as const);
     case 'stream':

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
+import { changePaymentInFile } from '../support/documents.ts';
 import { type FacilitatorCall, relayTo, type Script } from '../support/hostile-facilitator.ts';
 import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/records.ts';
 import { openScriptedTestbed, openTestbed, type ScriptedTestbed, type Testbed } from '../support/testbed.ts';
@@ -153,14 +153,6 @@ describe('a call that its merchant failed', () => {
 
 /** Makes a payment a day older than it is: the one thing that no test can wait for. */
 function dayPasses(path: string, payId: string): void {
-  const db = new DatabaseSync(path);
-  try {
-    const dueAt = Date.now() - 1_000;
-    const settledAt = dueAt - 24 * 60 * 60 * 1_000;
-    const aged =
-      "UPDATE payments SET due_at = ?, record = json_set(record, '$.dueAt', ?, '$.settledAt', ?) WHERE pay_id = ?";
-    assert.equal(db.prepare(aged).run(dueAt, dueAt, settledAt, payId).changes, 1);
-  } finally {
-    db.close();
-  }
+  const dueAt = Date.now() - 1_000;
+  assert.ok(changePaymentInFile(path, payId, { dueAt, settledAt: dueAt - 24 * 60 * 60 * 1_000 }));
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { changeDocument, documentAt } from '../support/documents.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
@@ -58,15 +59,18 @@ describe('a gateway whose store keeps two replicas', () => {
     const { admin } = group.primary;
     const [key = ''] = await admin.keys('*:pay:*');
     const payId = key.slice(key.lastIndexOf(':') + 1);
-    assert.equal(await admin.hget(key, 'state'), 'settling');
+    assert.equal((await documentAt(admin, key))?.['state'], 'settling');
     const endLease = async () => {
-      await admin.hset(key, { leaseUntil: 1, dueAt: 1 });
+      await changeDocument(admin, key, { leaseUntil: 1, dueAt: 1 });
       await admin.zadd(key.replace(/pay:.*$/, 'open'), 1, payId);
     };
     await endLease();
-    await until(async () => Number(await admin.hget(key, 'fence')) > 1, 'no process took the record over');
+    await until(async () => Number((await documentAt(admin, key))?.['fence']) > 1, 'no process took the record over');
     await endLease();
-    await until(async () => Number(await admin.hget(key, 'fence')) > 2, 'no process took the record over again');
+    await until(
+      async () => Number((await documentAt(admin, key))?.['fence']) > 2,
+      'no process took the record over again',
+    );
     assert.equal(settleCalls(), 0);
     assert.equal(await testbed.income(), 0n);
 

@@ -83,7 +83,6 @@ async function everythingIn(socketPath: string): Promise<string> {
   const redis = new Redis({ path: socketPath });
   const read: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
     string: (key) => redis.get(key),
-    hash: (key) => redis.hgetall(key),
     zset: (key) => redis.zrange(key, '0', '-1'),
     stream: (key) => redis.xrange(key, '-', '+'),
   };

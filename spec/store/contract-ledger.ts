@@ -140,7 +140,7 @@ export function ledgerContract(name: string, open: OpenStore): void {
       assert.equal(await ledger.read(record.payId), undefined);
       // A forged copy of an authorization has no effect on the good one.
       const other = recordIn(await ledger.reserve({ ...again, proof: forged }));
-      const over = { ...refusal, proof: forged, atMostMs: 0 };
+      const over = { ...refusal, proof: forged, until: 1 };
       assert.deepEqual(await ledger.discard(holder(other), [], over), { kind: 'gone' });
       assert.equal((await ledger.reserve({ ...again, proof: forged })).kind, 'granted');
       // Now there is a record, and its state decides.

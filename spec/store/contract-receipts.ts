@@ -9,7 +9,7 @@ import {
   type ReceiptQuery,
   receiptId,
 } from '../../src/receipts/receipt.ts';
-import { TRIMMED_AT_ONCE } from '../../src/store/port/store.ts';
+import { DROPPED_AT_ONCE } from '../../src/store/port/bounded.ts';
 import { holder, move, PAYMENT, receipt, sha256, TRANSACTION } from '../payments/ledger/samples.ts';
 import { idsIn, LEASE_MS, LIMITS, type OpenStore, opened } from './opened.ts';
 
@@ -181,12 +181,12 @@ export function receiptContract(name: string, open: OpenStore): void {
     it('drops in short steps what was over the bounds before', async () => {
       const backend = randomUUID();
       const store = await open(backend);
-      const many = Array.from({ length: TRIMMED_AT_ONCE + LIMITS.receiptsMaxLength + 1 }, (_, i) => id(5_000 - i));
+      const many = Array.from({ length: DROPPED_AT_ONCE + LIMITS.receiptsMaxLength + 1 }, (_, i) => id(5_000 - i));
       await store.receipts.write(many.map((one) => receipt(one, 'many', DELIVERED)));
       assert.equal((await store.receipts.counts()).done, LIMITS.receiptsMaxLength + 1);
       assert.equal(await store.tidy(), false);
       assert.equal((await store.receipts.counts()).done, LIMITS.receiptsMaxLength);
-      assert.deepEqual(store.receipts.trimmed(), { length: TRIMMED_AT_ONCE + 1, age: 0 });
+      assert.deepEqual(store.receipts.trimmed(), { length: DROPPED_AT_ONCE + 1, age: 0 });
       await store.close();
     });
 

@@ -5,25 +5,23 @@ import { StoreError } from '../../src/store/port/store.ts';
 import { until } from '../support/redis-replicas.ts';
 import { checkoutClaim, FIRST, grantedAfter, holdOf, LONG_MS, nextOf, timeless } from './checkout-samples.ts';
 import { lossyStore } from './lossy-store.ts';
-import { redisBed } from './redis-bed.ts';
+import { redisBed, TAG } from './redis-bed.ts';
 
 const HOUR_MS = 3_600_000;
 /** Longest that a test may need until it looks, milliseconds. */
 const SLOW_MS = 10_000;
-const PREFIX = '{acg:shop}:acp:';
 const ANSWER = { status: 200, sealed: 'k1.sealed', keepMs: 3 * HOUR_MS };
 const TIMEOUT = { why: 'timeout', keepMs: 5 * HOUR_MS } as const;
 
 const bed = redisBed();
 
-/** The data of a claim and of its session, without the time that is left. */
+/** The data of a claim and of its session. */
 async function lying({ name, lock }: { readonly name: string; readonly lock: string | undefined }): Promise<unknown> {
-  const { redis } = bed;
-  return { record: await redis.hgetall(`${PREFIX}idem:1:${name}`), lock: await redis.hgetall(`${PREFIX}lock:${lock}`) };
+  return { record: await bed.held(`acp:idem:${name}`), lock: await bed.held(`acp:lock:${lock}`) };
 }
 
 async function livesFor(key: string, wanted: number): Promise<void> {
-  const left = await bed.redis.pttl(PREFIX + key);
+  const left = await bed.redis.pttl(`${TAG}acp:${key}`);
   assert.ok(left > wanted - SLOW_MS && left <= wanted, `${key} lives ${left} ms, not ${wanted}`);
 }
 
@@ -31,7 +29,7 @@ describe('the data of checkout operations in Redis', () => {
   it('expires, the key and the session, after the time of each state', async () => {
     const { claim, finish, unknown, release } = bed.store.checkouts;
     const one = checkoutClaim({ leaseMs: HOUR_MS, keepMs: HOUR_MS });
-    const keys = [`idem:1:${one.name}`, `lock:${one.lock}`];
+    const keys = [`idem:${one.name}`, `lock:${one.lock}`];
     await claim(one);
     for (const key of keys) await livesFor(key, 2 * HOUR_MS);
     await unknown(holdOf(one), TIMEOUT);
@@ -44,15 +42,15 @@ describe('the data of checkout operations in Redis', () => {
     const three = nextOf(one);
     await claim(three);
     await finish(holdOf(three, 3), ANSWER);
-    await livesFor(`idem:1:${one.name}`, 3 * HOUR_MS);
-    assert.equal(await bed.redis.exists(`${PREFIX}lock:${one.lock}`), 0);
+    await livesFor(`idem:${one.name}`, 3 * HOUR_MS);
+    assert.equal(await bed.redis.exists(`${TAG}acp:lock:${one.lock}`), 0);
   });
 
   it('is deleted by a release of the first attempt', async () => {
     const one = checkoutClaim();
     await bed.store.checkouts.claim(one);
     await bed.store.checkouts.release(holdOf(one));
-    assert.deepEqual(await lying(one), { record: {}, lock: {} });
+    assert.deepEqual(await lying(one), { record: undefined, lock: undefined });
   });
 
   it('is measured by the clock of Redis, not by that of the pod', async (t) => {
@@ -60,7 +58,7 @@ describe('the data of checkout operations in Redis', () => {
     const one = checkoutClaim({ leaseMs: HOUR_MS });
     await bed.store.checkouts.claim(one);
     const [seconds] = await bed.redis.time();
-    const leaseUntil = Number(await bed.redis.hget(`${PREFIX}idem:1:${one.name}`, 'ls'));
+    const { leaseUntil } = (await bed.held(`acp:idem:${one.name}`)) as { readonly leaseUntil: number };
     const left = leaseUntil - Number(seconds) * 1_000;
     assert.ok(left > HOUR_MS - SLOW_MS && left <= HOUR_MS + 1_000, `${left} ms`);
   });
@@ -71,7 +69,8 @@ describe('the data of checkout operations in Redis', () => {
     await claim(one);
     await finish(holdOf(one), ANSWER);
     await claim(nextOf(one, { unopened: ANSWER.sealed }));
-    assert.partialDeepStrictEqual(await lying(one), { record: { st: 'P', tok: '2', ct: '', sc: '' } });
+    assert.partialDeepStrictEqual(await lying(one), { record: { state: 'P', fence: 2 } });
+    assert.doesNotMatch(JSON.stringify(await lying(one)), /sealed/);
   });
 });
 

@@ -1,14 +1,19 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { beforeEach, describe, it, type TestContext } from 'node:test';
-import type { MandateClaim } from '../../src/mandates/register/register.ts';
-import type { Store } from '../../src/store/port/store.ts';
+import type { MandateClaim, RegisterEpoch } from '../../src/mandates/register/register.ts';
+import { VERSION_LENGTH } from '../../src/store/port/commit.ts';
+import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { claimOf, useOf } from '../mandates/register/register-map.ts';
 import { startRedis } from '../support/redis.ts';
 import { until } from '../support/redis-replicas.ts';
 import { refused, reserveWith } from './contract-mandates.ts';
 import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+
+const RUNBOOK = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8');
 
 const bed = redisBed();
 let merchantId: string;
@@ -28,15 +33,22 @@ async function open(t: TestContext): Promise<Store> {
   return store;
 }
 
-const epoch = async () => {
-  const { born, openFrom } = await bed.redis.hgetall(epochKey);
-  return { born: Number(born), openFrom: Number(openFrom) };
-};
+const epoch = async (): Promise<RegisterEpoch> =>
+  JSON.parse(((await bed.redis.get(epochKey)) ?? assert.fail('no epoch')).slice(VERSION_LENGTH));
 const redisNow = async () => {
   const [seconds, micros] = await bed.redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
 };
-const losses = () => warnings.filter((message) => message.startsWith('redis lost its data'));
+const losses = () => warnings.filter((message) => message.startsWith('the store lost its data'));
+/** Writes the epoch as the runbook says. */
+async function write({ born, openFrom }: RegisterEpoch): Promise<void> {
+  const [, recipe = ''] =
+    /run="spec\/store\/redis-epoch.spec.ts"\n([^`]*)```/.exec(RUNBOOK) ?? assert.fail('no recipe');
+  const [, set = ''] = recipe.replaceAll('MERCHANT', merchantId).split('redis-cli SET ');
+  const words = execFileSync('sh', ['-c', `printf '%s\\n' ${set}`], { encoding: 'utf8' });
+  const [key = '', value = ''] = words.replace('1800000000000', `${born}`).split('\n');
+  await bed.redis.set(key, value.replace('"openFrom":0', `"openFrom":${openFrom}`));
+}
 /** The merchant's keys alone: other tests have theirs on this server. */
 const flush = async () => {
   const keys = await bed.redis.keys(`{acg:${merchantId}}:*`);
@@ -110,27 +122,31 @@ describe('the epoch of a register in Redis', () => {
     assert.equal(losses().length, 1);
   });
 
-  it('is set back by an operator who accepts what is older', async (t) => {
+  it('is set by an operator, as the runbook says, to accept what is older or to refuse it', async (t) => {
     const store = await open(t);
     await flush();
     await store.check();
     assert.equal(await WAYS.paid(store, old()), 'open_mandate_spent');
-    await bed.redis.hset(epochKey, { openFrom: 0 });
+    await write({ ...(await epoch()), openFrom: 0 });
     await store.check();
     assert.equal(await WAYS.paid(store, old()), 'reserved');
-    await bed.redis.hset(epochKey, { born: 0 });
+    await write({ born: 0, openFrom: 0 });
     await store.check();
     assert.equal(await WAYS.paid(store, claimOf(undefined, { age: 60 })), 'reserved');
     assert.deepEqual(await epoch(), { born: 0, openFrom: 0 });
+    await write({ born: 0, openFrom: await redisNow() });
+    assert.equal(await WAYS.paid(store, old()), 'open_mandate_spent');
     assert.equal(losses().length, 1);
   });
 
-  it('is begun anew where half of it is gone', async (t) => {
+  it('refuses every mandate where it is damaged', async (t) => {
     const store = await open(t);
-    await bed.redis.hdel(epochKey, 'born');
-    assert.equal(await WAYS.paid(store, claimOf()), 'replayed');
-    const { born, openFrom } = await epoch();
-    assert.ok(born > 0 && born === openFrom);
+    await bed.redis.set(epochKey, 'damaged');
+    for (const use of Object.values(WAYS))
+      await assert.rejects(use(store, claimOf()), (thrown) => {
+        return thrown instanceof StoreError && /ap2:epoch/.test(String(thrown.cause));
+      });
+    assert.equal((await store.check()).status, 'unreachable');
   });
 
   it('begins anew at the connection to a server that restarted without its data', async (t) => {

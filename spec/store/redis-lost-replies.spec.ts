@@ -5,28 +5,12 @@ import type { Advance, PaymentRecord } from '../../src/payments/ledger/ledger.ts
 import { event, holder, move, receipt, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { type LossyStore, lossyStore } from './lossy-store.ts';
 import { done, LEASE_MS } from './opened.ts';
-import { redisBed } from './redis-bed.ts';
+import { everything, redisBed } from './redis-bed.ts';
 
-const TAG = '{acg:shop}:';
 const ANSWER = { status: 200, headers: { 'content-type': 'text/plain' }, body: Buffer.from('paid for') };
 
 const bed = redisBed();
 let over: LossyStore;
-
-/** All data that a command may change. */
-async function everything(payId: string): Promise<unknown> {
-  const { redis } = bed;
-  return {
-    record: await redis.hgetall(`${TAG}pay:${payId}`),
-    due: await redis.zscore(`${TAG}open`, payId),
-    kept: await redis.get(`${TAG}res:${payId}`),
-    events: await redis.xrange(`${TAG}ev`, '-', '+'),
-    receipts: await redis.hgetall(`${TAG}rcpt`),
-    receiptLists: await Promise.all(
-      ['done', 'owed', 'uncertain', 'names', 'ids'].map((list) => redis.zrange(`${TAG}rcpt:${list}`, '0', '-1')),
-    ),
-  };
-}
 
 /** A new record in this state. */
 async function inState(to: 'reserved' | 'settling' | 'settled'): Promise<PaymentRecord> {
@@ -113,12 +97,12 @@ describe('a command whose answer is lost, sent again', () => {
   for (const [name, from, sent] of COMMANDS)
     it(`changes the store once: ${name}`, async () => {
       const record = await inState(from);
-      const before = await everything(record.payId);
+      const before = await everything(bed);
       const send = sent(record);
       await over.lost(send);
-      const once = await everything(record.payId);
+      const once = await everything(bed);
       const answer = await send();
-      assert.deepEqual(await everything(record.payId), once);
+      assert.deepEqual(await everything(bed), once);
       if (answer !== undefined && answer !== true)
         assert.match((answer as { readonly kind: string }).kind, /^(done|gone)$/);
       assert.notDeepEqual(once, before, 'the first one has to have arrived');

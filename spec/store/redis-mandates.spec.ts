@@ -2,16 +2,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { MandateClaim } from '../../src/mandates/register/register.ts';
-import { SWEPT_AT_ONCE } from '../../src/mandates/register/register-table.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { AT, claimOf, mandateText, useOf } from '../mandates/register/register-map.ts';
 import { holder, move, recordIn, terms } from '../payments/ledger/samples.ts';
 import { lossyStore } from './lossy-store.ts';
 import { done, LEASE_MS } from './opened.ts';
-import { redisBed } from './redis-bed.ts';
-
-const AP2 = '{acg:shop}:ap2:';
-const KEYS = ['once', 'open', 'open:ends', 'held', 'held:ends'].map((name) => AP2 + name);
+import { everything, redisBed, TAG } from './redis-bed.ts';
 
 const bed = redisBed();
 const reserved = (claim: MandateClaim): Promise<PaymentRecord> =>
@@ -22,82 +18,51 @@ const monthly = (id: string) => [
   useOf(id, { units: '9007199254740991', budgetUnits: '9007199254740991', periodStart: AT - 60 }),
 ];
 
-/** The register as it is stored. */
-async function register(): Promise<unknown> {
-  const { redis } = bed;
-  return {
-    once: await redis.zrange(`${AP2}once`, '0', '-1', 'WITHSCORES'),
-    open: await redis.hgetall(`${AP2}open`),
-    ends: await redis.zrange(`${AP2}open:ends`, '0', '-1', 'WITHSCORES'),
-    held: await redis.hgetall(`${AP2}held`),
-    heldEnds: await redis.zrange(`${AP2}held:ends`, '0', '-1', 'WITHSCORES'),
-  };
-}
-
 describe('the data of mandates in Redis', () => {
   it('is empty while no payment brings one', async () => {
     const { ledger } = bed.store;
     await ledger.advance(move(await bed.reserved(), 'settling'));
     await ledger.discard(holder(await bed.reserved()), []);
-    assert.equal(await bed.redis.exists(...KEYS), 0);
+    assert.deepEqual(await bed.redis.keys(`${TAG}ap2:*`), [`${TAG}ap2:epoch`]);
   });
 
-  it('is numbers as text, without exponent and without a sign, also at the largest budget', async () => {
+  it('counts units as text, so that the largest budget is exact', async () => {
     const id = randomUUID();
     const record = await settling(claimOf(undefined, { at: AT + 0.25, open: monthly(id) }));
-    const pending = JSON.parse((await bed.redis.hget(`${AP2}open`, id)) ?? '{}');
-    const { ends, ...counts } = pending;
-    const at = `${(AT + 0.25) * 1_000}`;
-    assert.deepEqual(counts, { spent: '0', pending: '9007199254740991', uses: '0', puses: '1', last: '0', plast: at });
-    assert.match(ends, /^\d{13}$/);
+    const at = (AT + 0.25) * 1_000;
+    const pending = { spent: '0', pending: '9007199254740991', uses: 0, puses: 1, last: 0, plast: at };
+    assert.partialDeepStrictEqual(await bed.held(`ap2:open:${id}`), pending);
     await bed.store.ledger.advance(move(record, 'settled'));
-    const spent = JSON.parse((await bed.redis.hget(`${AP2}open`, id)) ?? '{}');
-    assert.deepEqual(spent, {
-      ...{ spent: '9007199254740991', pending: '0', uses: '1', puses: '0', last: at, plast: '0' },
-      ends,
-    });
+    const spent = { spent: '9007199254740991', pending: '0', uses: 1, puses: 0, last: at, plast: 0 };
+    assert.partialDeepStrictEqual(await bed.held(`ap2:open:${id}`), spent);
   });
 
-  it('expires: every key is kept as long as its longest entry', async () => {
+  it('ends: each use when no mandate under it can pass any more, a call with the last of its uses', async () => {
     const { redis, store } = bed;
-    await redis.del(...KEYS);
-    const open = [useOf(randomUUID(), undefined, AT + 500)];
-    await store.mandates.reserve(randomUUID(), claimOf(undefined, { onceUntil: AT + 900, open }));
-    await store.mandates.reserve(randomUUID(), claimOf(undefined, { onceUntil: AT + 100 }));
-    const left = await Promise.all(KEYS.map((key) => redis.pttl(key)));
-    const expected = [900_000, 500_000, 500_000, 900_000, 900_000];
-    left.forEach((ms, i) => {
-      const wanted = expected[i] ?? 0;
-      assert.ok(ms > wanted - 5_000 && ms <= wanted, `${KEYS[i]} lives ${ms} ms`);
-    });
-  });
-
-  it('is swept as it is written to, so that the entries of many calls at once do not stay', async () => {
-    const { redis, store } = bed;
-    await redis.del(...KEYS);
-    await store.mandates.reserve('stays', claimOf('stays', { open: monthly('stays') }));
-    const over = 2 * SWEPT_AT_ONCE;
-    const brief = (i: number) => claimOf(`over-${i}`, { onceUntil: AT, open: [useOf(`over-${i}`, undefined, AT)] });
-    for (let i = 0; i < over; i += 1) await store.mandates.reserve(`over-${i}`, brief(i));
-    for (let i = 0; i < 4; i += 1) await store.mandates.reserve(`later-${i}`, claimOf(`later-${i}`));
-    assert.equal(await redis.zcard(`${AP2}once`), 10);
-    assert.deepEqual(Object.keys(await redis.hgetall(`${AP2}open`)), ['stays']);
-    assert.deepEqual(await redis.zrange(`${AP2}open:ends`, '0', '-1'), ['stays']);
-    const names = ['stays', 'later-0', 'later-1', 'later-2', 'later-3'];
-    assert.deepEqual(Object.keys(await redis.hgetall(`${AP2}held`)).toSorted(), names.toSorted());
-    assert.equal(await redis.zcard(`${AP2}held:ends`), names.length);
+    const [call, name, id] = [randomUUID(), randomUUID(), randomUUID()];
+    const open = [useOf(id, undefined, AT + 500)];
+    await store.mandates.reserve(call, claimOf(name, { onceUntil: AT + 900, open }));
+    for (const [key, wanted] of [
+      [`once:m:${name}`, 900_000],
+      [`once:j:${name}`, 900_000],
+      [`open:${id}`, 500_000],
+      [`held:${call}`, 900_000],
+    ] as const) {
+      const ms = await redis.pttl(`${TAG}ap2:${key}`);
+      assert.ok(ms > wanted - 5_000 && ms <= wanted, `${key} lives ${ms} ms`);
+    }
   });
 });
 
 describe('a command about a mandate whose answer is lost, sent again', () => {
   const over = lossyStore(bed);
   const twice = async <T>(send: () => Promise<T>): Promise<T> => {
-    const before = await register();
+    const before = await everything(bed);
     await over.lost(send);
-    const once = await register();
+    const once = await everything(bed);
     assert.notDeepEqual(once, before, 'the first one has to have arrived');
     const answer = await send();
-    assert.deepEqual(await register(), once);
+    assert.deepEqual(await everything(bed), once);
     return answer;
   };
   const claim = (): MandateClaim => claimOf(undefined, { open: monthly(randomUUID()) });
@@ -127,7 +92,7 @@ describe('a command about a mandate whose answer is lost, sent again', () => {
       const wanted = claim();
       assert.deepEqual(await twice(() => mandates.reserve(name, wanted)), { kind: 'reserved' });
       await twice(() => mandates.finish(name, how));
-      assert.equal(await bed.redis.hget(`${AP2}held`, name), null);
+      assert.equal(await bed.held(`ap2:held:${name}`), undefined);
     }
   });
 });

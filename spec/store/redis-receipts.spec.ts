@@ -37,25 +37,19 @@ async function sentDuring(work: () => Promise<unknown>): Promise<readonly string
 }
 
 describe('the book of receipts in Redis', () => {
-  it('reads a page of each list in one command', () =>
+  it('reads a page of each list in two commands, or three where it is of two lists', () =>
     withStore(async ({ receipts }) => {
       const ids = Array.from({ length: 300 }, (_, i) => receiptId(1_000_000 - i));
       await receipts.write(ids.map((id, i) => receipt(id, `r${i}`, { delivered: i % 100 !== 0 })));
-      for (const query of [{}, { delivered: false }, { delivered: true }, { requestId: 'r7' }, { callId: 'none' }])
-        assert.deepEqual(await sentDuring(() => receipts.page({ limit: 50, ...query })), ['evalsha']);
+      for (const [query, ...commands] of [
+        [{}, 'zrange', 'zrange', 'evalsha'],
+        [{ delivered: false }, 'zrange', 'evalsha'],
+        [{ delivered: true }, 'zrange', 'evalsha'],
+        [{ requestId: 'r7' }, 'zrange', 'evalsha'],
+        [{ callId: 'none' }, 'zrange'],
+      ] as const)
+        assert.deepEqual(await sentDuring(() => receipts.page({ limit: 50, ...query })), commands);
     }));
-
-  it('reads pages of any length', () =>
-    withStore(
-      async ({ receipts }) => {
-        const ids = Array.from({ length: 9_000 }, (_, i) => receiptId(1_000_000 + i));
-        for (let from = 0; from < ids.length; from += 100)
-          await receipts.write(ids.slice(from, from + 100).map((id) => receipt(id, 'long')));
-        const page = await receipts.page({ limit: 20_000, delivered: false });
-        assert.deepEqual(idsIn(page), ids.toReversed());
-      },
-      { receiptsMaxLength: 10_000 },
-    ));
 
   it('drops delivered receipts past their age, on the clock of the server, and nothing that is owed', () =>
     withStore(
@@ -79,15 +73,16 @@ describe('the book of receipts in Redis', () => {
 
   it('leaves nothing of a dropped receipt behind', () =>
     withStore(
-      async ({ receipts }, merchantId) => {
+      async (store, merchantId) => {
+        const { receipts } = store;
         const ids = Array.from({ length: 30 }, (_, i) => receiptId(1_000 + i));
         const metadata = { callId: 'call_1', resumedFrom: 'before' };
         for (const id of ids) await receipts.write([receipt(id, 'name', { delivered: true, metadata })]);
-        const sizes = ['done', 'owed', 'uncertain', 'names'].map((list) =>
-          bed.redis.zcard(`{acg:${merchantId}}:rcpt:${list}`),
-        );
-        assert.deepEqual(await Promise.all(sizes), [10, 0, 0, 30]);
-        assert.equal(await bed.redis.hlen(`{acg:${merchantId}}:rcpt`), 10);
+        await store.tidy();
+        const keys = await bed.redis.keys(`{acg:${merchantId}}:rcpt:*`);
+        const lists = ['done', 'names'].map((list) => `{acg:${merchantId}}:rcpt:${list}`);
+        assert.deepEqual(await Promise.all(lists.map((key) => bed.redis.zcard(key))), [10, 30]);
+        assert.equal(keys.length, lists.length + 10 + 1, 'ten receipts, and how far the book reaches');
       },
       { receiptsMaxLength: 10 },
     ));

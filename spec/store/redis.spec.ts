@@ -5,18 +5,18 @@ import { Redis } from 'ioredis';
 import type { EventBatch } from '../../src/events/event.ts';
 import { MAX_KEPT_BYTES, type PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { StoreError } from '../../src/store/port/store.ts';
-import { redisKeys } from '../../src/store/redis/keys.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { costs } from '../../src/store/redis/setup.ts';
-import { AT, claimOf, useOf } from '../mandates/register/register-map.ts';
-import { event, holder, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
+import { claimOf, useOf } from '../mandates/register/register-map.ts';
+import { event, holder, keptAnswer, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
 import { startRedis } from '../support/redis.ts';
+import { until } from '../support/redis-replicas.ts';
+import { checkoutClaim } from './checkout-samples.ts';
 import { leastRights, OPTIONAL_RIGHTS } from './least-rights.ts';
 import { done, LEASE_MS } from './opened.ts';
-import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+import { REDIS_LIMITS, redisBed, TAG } from './redis-bed.ts';
 
 const HOUR_MS = 3_600_000;
-const TAG = '{acg:shop}:';
 
 const bed = redisBed();
 
@@ -68,13 +68,6 @@ describe('the data in Redis', () => {
     await due(() => 0);
   });
 
-  it('an expired record leaves the work list with the next command', async () => {
-    const record = await bed.reserved();
-    await bed.redis.del(`${TAG}pay:${record.payId}`);
-    assert.deepEqual(await bed.store.ledger.advance(move(record, 'settling')), { kind: 'lost' });
-    assert.equal(await bed.redis.zscore(`${TAG}open`, record.payId), null);
-  });
-
   it('an expired record leaves the list of unpaid work when that is read, and hides no other', async () => {
     const refused = async () => {
       const worked = done(await bed.store.ledger.advance(move(await bed.reserved(), 'worked')));
@@ -83,7 +76,7 @@ describe('the data in Redis', () => {
     const [oldest, old, damaged] = [await refused(), await refused(), await refused()];
     const gone = [await refused(), await refused(), await refused()];
     for (const { payId } of gone) await bed.redis.del(`${TAG}pay:${payId}`);
-    await bed.redis.hset(`${TAG}pay:${damaged.payId}`, 'fence', 'none');
+    await bed.damage(`pay:${damaged.payId}`);
     // One time for each, in the order in which they were made.
     for (const [n, { payId }] of [oldest, old, damaged, ...gone].entries())
       await bed.redis.zadd(`${TAG}unpaid`, 10 ** 13 + n, payId);
@@ -100,7 +93,7 @@ describe('the data in Redis', () => {
     const [gone, damaged, due] = [await bed.reserved(), await bed.reserved(), await bed.reserved()];
     for (const record of [gone, damaged, due]) await bed.store.ledger.note({ ...holder(record), leaseMs: 0 });
     await bed.redis.del(`${TAG}pay:${gone.payId}`);
-    await bed.redis.hset(`${TAG}pay:${damaged.payId}`, 'fence', 'zero');
+    await bed.damage(`pay:${damaged.payId}`);
     for (const { payId } of [gone, damaged]) await bed.redis.zadd(`${TAG}open`, 1, payId);
     const found = (await bed.store.ledger.due(1)).map(({ payId }) => payId);
     assert.equal(found.length, 1);
@@ -147,13 +140,6 @@ describe('the data in Redis', () => {
     assert.equal((await bed.store.ledger.read(record.payId))?.state, 'reserved');
   });
 
-  it('entries of the work list that outlived their records are dropped by the next reservation', async () => {
-    await bed.redis.zadd(`${TAG}open`, Date.now() - 49 * HOUR_MS, 'stale', Date.now() - 47 * HOUR_MS, 'overdue');
-    await bed.reserved();
-    assert.equal(await bed.redis.zscore(`${TAG}open`, 'stale'), null);
-    assert.notEqual(await bed.redis.zscore(`${TAG}open`, 'overdue'), null);
-  });
-
   it('leases are measured by the clock of Redis, whatever the clock of the pod shows', async (t) => {
     t.mock.method(Date, 'now', () => 0);
     const record = await bed.reserved(terms(randomUUID(), { validBefore: 2_000_000_000 }));
@@ -164,8 +150,10 @@ describe('the data in Redis', () => {
 
   it('a damaged record is reported, not used', async () => {
     const record = await bed.reserved();
-    await bed.redis.hset(`${TAG}pay:${record.payId}`, 'fence', 'zero');
-    await assert.rejects(bed.store.ledger.read(record.payId), { name: 'LedgerCorruption' });
+    await bed.damage(`pay:${record.payId}`);
+    const corruption = { name: 'LedgerCorruption', message: new RegExp(`pay:${record.payId}`) };
+    await assert.rejects(bed.store.ledger.read(record.payId), corruption);
+    await assert.rejects(bed.store.ledger.advance(move(record, 'settling')), corruption);
   });
 
   it('scripts that the server forgot are sent again', async () => {
@@ -190,14 +178,15 @@ describe('the data in Redis', () => {
 });
 
 describe('the rights of the gateway in Redis', () => {
-  it('the least ones are enough', async () => {
+  it('the least ones are enough, and each of them is used', async () => {
     const guarded = await startRedis({ args: ['--user', 'default', 'on', 'nopass', ...leastRights('shop')] });
     const own = await openRedisStore({
       url: guarded.url,
       merchantId: 'shop',
+      replicas: 2,
       limits: { ...REDIS_LIMITS, receiptsMaxLength: 1, receiptsMaxAgeMs: HOUR_MS },
     });
-    const { ledger, feed, receipts, mandates, secrets } = own;
+    const { ledger, feed, receipts, mandates, secrets, checkouts, work } = own;
     const take = async () => recordIn(await ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: LEASE_MS }));
     const first = await take();
     assert.deepEqual(await ledger.discard(holder(first), []), { kind: 'gone' });
@@ -205,27 +194,47 @@ describe('the rights of the gateway in Redis', () => {
       const carried = {
         receipt: receipt(record.receiptId, 'r', { delivered: true }),
         events: [event('payment.verified', 'r')],
+        keeping: { answer: keptAnswer(), forMs: HOUR_MS },
       };
-      assert.equal((await ledger.advance(move(record, 'settling', carried))).kind, 'done');
+      assert.equal((await ledger.advance(move(record, 'worked', carried))).kind, 'done');
+      assert.deepEqual(await ledger.kept(record.payId), keptAnswer());
+      // No replica is there.
+      await assert.rejects(ledger.advance(move(record, 'settling')), StoreError);
     }
-    const open = [useOf('o')];
-    for (const how of ['release', 'commit'] as const) {
-      assert.deepEqual(await mandates.reserve(how, claimOf('a', { open })), { kind: 'reserved' });
-      await mandates.finish(how, how);
-    }
-    const over = { onceUntil: AT, open: [useOf('over', undefined, AT)] };
-    for (const call of ['one', 'two']) await mandates.reserve(call, claimOf(call, over));
+    await assert.rejects(mandates.reserve('call', claimOf('a', { open: [useOf('o')] })), StoreError);
+    await mandates.finish('call', 'release');
+    await assert.rejects(checkouts.claim(checkoutClaim()), StoreError);
     await feed.append([event('resource.requested', 'r')]);
     assert.equal((await feed.page({ limit: 5 })).events.length, 3);
-    assert.equal((await receipts.page({ limit: 5 })).receipts.length, 1);
+    assert.equal((await feed.after('evt_0-0', 5)).entries.length, 3);
+    const tail = feed.tail();
+    const read = tail.read(await feed.newest(), 5);
+    const redis = new Redis({ path: guarded.socketPath });
+    await until(async () => (await redis.info('clients')).includes('blocked_clients:1'), 'the tail does not wait');
+    await feed.append([event('backend.called', 'r')]);
+    assert.equal((await read).entries.length, 1);
+    tail.close();
+    await own.tidy();
     assert.equal((await receipts.page({ limit: 5, requestId: 'r' })).receipts.length, 1);
     assert.deepEqual(await receipts.counts(), { done: 1, owed: 0, uncertain: 0 });
-    assert.equal(await own.tidy(), false);
+    assert.equal((await own.census?.())?.open, 2);
+    assert.equal(await work?.take('call', [['payer', 1]], HOUR_MS), undefined);
+    await work?.leave('call', ['payer'], { name: 'call', forMs: HOUR_MS });
+    await work?.free('call');
+    assert.deepEqual(await work?.listed('payer', 5), []);
     for (const value of ['one', 'two']) assert.equal(await secrets.agree('name', value), 'one');
-    assert.deepEqual(await own.check(), { status: 'ok' });
+    assert.equal((await own.check()).status, 'degraded');
     const stranger = await openRedisStore({ url: guarded.url, merchantId: 'other', limits: REDIS_LIMITS });
     await assert.rejects(stranger.ledger.read(terms().payId), StoreError);
     await Promise.all([own.close(), stranger.close()]);
+
+    const used = await redis.info('commandstats');
+    redis.disconnect();
+    const unused = leastRights('shop').filter((right) => {
+      return right.startsWith('+') && !used.includes(`cmdstat_${right.slice(1)}:`);
+    });
+    // With a password; by doctor; by a server that forgot a script.
+    assert.deepEqual(unused, ['+auth', '+ping', '+eval']);
     await guarded.stop();
   });
 
@@ -243,7 +252,7 @@ describe('the rights of the gateway in Redis', () => {
       t.after(() => server.stop());
       const redis = new Redis({ path: server.socketPath, enableReadyCheck: false });
       t.after(() => redis.disconnect());
-      const found = await costs(redis, redisKeys('shop'));
+      const found = await costs(redis, TAG);
       assert.equal(found.length, warning === undefined ? 0 : 1);
       if (warning === undefined) return;
       assert.match(found[0] ?? '', warning);

@@ -77,13 +77,13 @@ async function check(store: Store, path: string, acknowledged: ReadonlyMap<strin
   const db = new DatabaseSync(path, { readOnly: true });
   assert.deepEqual(db.prepare('PRAGMA integrity_check').all(), [{ __proto__: null, integrity_check: 'ok' }]);
   const payIds = db
-    .prepare('SELECT pay_id FROM payments')
+    .prepare("SELECT substr(key, 5) AS id FROM documents WHERE key LIKE 'pay:%'")
     .all()
-    .map((row) => String(row['pay_id']));
-  const state = db.prepare('SELECT state FROM mandates_open').get()?.['state'];
+    .map((row) => String(row['id']));
+  const state = db.prepare("SELECT value FROM documents WHERE key LIKE 'ap2:open:%'").get()?.['value'];
   const used = new Set(
     db
-      .prepare('SELECT id FROM mandates_once')
+      .prepare("SELECT substr(key, 10) AS id FROM documents WHERE key LIKE 'ap2:once:%'")
       .all()
       .map((row) => String(row['id'])),
   );

@@ -30,7 +30,7 @@ function open(path: string, now?: () => number): Store {
 /** A process that has a database open, once it said so. */
 const HOLDS = `
 const db = new (require('node:sqlite').DatabaseSync)(process.argv[1]);
-db.exec('SELECT * FROM payments');
+db.exec('SELECT * FROM documents');
 console.log('open');
 setInterval(() => db, 1_000);
 `;
@@ -84,9 +84,9 @@ describe('the embedded store', () => {
     [
       'of a newer release',
       'PRAGMA user_version = 99',
-      /schema version 99, and this release reads 1 alone: .*move the file away/,
+      /schema version 99, and this release reads 2 alone: .*move the file away/,
     ],
-    ['of an older one', 'PRAGMA user_version = 0', /schema version 0, and this release reads 1 alone/],
+    ['of an older one', 'PRAGMA user_version = 0', /schema version 0, and this release reads 2 alone/],
     ['of another application', 'PRAGMA application_id = 7', /another application/],
   ] as const)
     it(`refuses a database ${what}, and leaves it alone`, async () => {
@@ -99,7 +99,7 @@ describe('the embedded store', () => {
       assert.throws(() => open(path), message);
     });
 
-  it('forgets a record 25 hours after its last change, and deletes it with the next reservation', async () => {
+  it('forgets a record 25 hours after its last change, and deletes it with the next write', async () => {
     const path = file();
     let now = NOW;
     const store = open(path, () => now);
@@ -112,11 +112,12 @@ describe('the embedded store', () => {
     await store.ledger.reserve({ terms: terms('new'), owner: 'buyer', leaseMs: 0 });
     await store.close();
     const db = new DatabaseSync(path);
-    assert.equal(db.prepare('SELECT count(*) AS n FROM payments').get()?.['n'], 1);
+    const payments = db.prepare("SELECT count(*) AS n FROM documents WHERE key LIKE 'pay:%' OR key LIKE 'buy:%'");
+    assert.equal(payments.get()?.['n'], 2);
     db.close();
   });
 
-  it('forgets a kept answer when its time is over, and deletes it with a later reservation', async () => {
+  it('forgets a kept answer when its time is over, and deletes it with a later write', async () => {
     const path = file();
     let now = NOW;
     const store = open(path, () => now);
@@ -130,7 +131,7 @@ describe('the embedded store', () => {
     await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: 0 });
     await store.close();
     const db = new DatabaseSync(path);
-    assert.equal(db.prepare('SELECT count(*) AS n FROM answers').get()?.['n'], 0);
+    assert.equal(db.prepare("SELECT count(*) AS n FROM documents WHERE key LIKE 'res:%'").get()?.['n'], 0);
     db.close();
   });
 
@@ -149,7 +150,7 @@ describe('the embedded store', () => {
     now = NOW + 30;
     assert.deepEqual(await due(), [10, 20, 30]);
     const db = new DatabaseSync(path);
-    db.prepare("UPDATE payments SET record = '{}' WHERE pay_id = ?").run(sha256('due 10'));
+    db.prepare("UPDATE documents SET value = '{}' WHERE key = ?").run(`pay:${sha256('due 10')}`);
     db.close();
     assert.deepEqual(await due(1), [20]);
     assert.deepEqual(await due(), [20, 30]);
@@ -159,11 +160,17 @@ describe('the embedded store', () => {
   });
 
   it('gives growing positions to events while its clock goes back', async () => {
-    // The first one is for the beginning of the register of mandates.
-    const clock = [NOW, NOW, NOW, NOW - 5_000, NOW + 1];
-    const store = open(':memory:', () => clock.shift() ?? assert.fail());
-    for (const name of ['a', 'b', 'c', 'd']) await store.feed.append([event('resource.requested', name)]);
-    clock.push(0);
+    let now = NOW;
+    const store = open(':memory:', () => now);
+    for (const [name, at] of [
+      ['a', NOW],
+      ['b', NOW],
+      ['c', NOW - 5_000],
+      ['d', NOW + 1],
+    ] as const) {
+      now = at;
+      await store.feed.append([event('resource.requested', name)]);
+    }
     const { events } = await store.feed.page({ limit: 10 });
     assert.deepEqual(
       events.map(({ id, requestId }) => `${requestId} ${id}`),

@@ -46,18 +46,12 @@ export async function gatewayBundle(folder: string): Promise<string> {
   return join(folder, BUNDLE_NAME);
 }
 
-/** Gateways with a mistake. */
-function mutants(): readonly string[] {
-  const files = globSync('verification/chaos/mutants/*.ts', { cwd: ROOT });
-  return files.filter((file) => readFileSync(join(ROOT, file), 'utf8').includes('await misbehave('));
-}
-
 /**
  * Builds programs of the checkout below `.cache`. They start in half the time that their sources
  * take, too.
  * @returns the folder in which each has the path of its source
  */
 export async function bundledPrograms(): Promise<string> {
-  await build({ ...checkoutOptions([...PROGRAMS, ...mutants()], PROGRAMS_FOLDER), logLevel: 'silent' });
+  await build({ ...checkoutOptions(PROGRAMS, PROGRAMS_FOLDER), logLevel: 'silent' });
   return PROGRAMS_FOLDER;
 }

@@ -1,7 +1,6 @@
 /**
  * The claim machine of checkout operations as a pure table: record and command in, answer and
- * record out. SQLite runs it; `checkouts.lua` and the scripts that follow it are its twins in
- * Redis.
+ * record out. `store/port/claims.ts` runs it over documents.
  */
 
 import type { Claim, Claimed, Hold, SealedAnswer, Unknown, UnknownEnd } from './claims.ts';

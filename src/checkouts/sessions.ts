@@ -14,7 +14,7 @@ import type { IdempotencySettings } from './settings.ts';
 const PAUSE_MS = 200;
 /**
  * The part of its time that may be over before a use begins it anew, so that most calls write
- * nothing. `session-ownership.lua` has the same.
+ * nothing.
  */
 const RENEWED_AFTER = 1 / 16;
 
@@ -103,10 +103,7 @@ export interface OwnerOutcome<Answer> {
   readonly next: OwnerRecord | undefined;
 }
 
-/**
- * Gives a session to its first owner; false for other clients, as long as the owner is remembered.
- * `session-own.lua` is the twin.
- */
+/** Gives a session to its first owner; false for others, as long as the owner is remembered. */
 export function ownSession(
   found: OwnerRecord | undefined,
   { owner, keepMs }: Owning,
@@ -117,10 +114,7 @@ export function ownSession(
   return { answer: true, next: { owner, ends: Math.max(record?.ends ?? 0, now + keepMs) } };
 }
 
-/**
- * Whose a session is, as one client sees it; a use prolongs it. `session-ownership.lua` is the
- * twin.
- */
+/** Whose a session is, as one client sees it; a use prolongs it. */
 export function ownershipOf(
   found: OwnerRecord | undefined,
   { owner, keepMs }: Owning,

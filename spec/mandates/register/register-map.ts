@@ -1,24 +1,17 @@
-/** A register in memory over the pure table, and sample claims on it. */
+/** The rows of a register in memory, and sample claims on it. */
 
 import { randomUUID } from 'node:crypto';
 import type {
   MandateClaim,
-  MandateRegister,
   OpenMandateUse,
   Recurrence,
   RegisterEpoch,
 } from '../../../src/mandates/register/register.ts';
-import {
-  endOfClaim,
-  finishUses,
-  type OpenMandateState,
-  type RegisterRows,
-  reserveUses,
-} from '../../../src/mandates/register/register-table.ts';
+import type { OpenMandateState, RegisterRows } from '../../../src/mandates/register/register-table.ts';
 import type { StoredMandate } from '../../../src/mandates/stored-mandate.ts';
 
 /** The epoch of a register that never forgot a use. */
-export const FOREVER: RegisterEpoch = { born: 0, openFrom: 0 };
+const FOREVER: RegisterEpoch = { born: 0, openFrom: 0 };
 
 /** The rows of a register, open to specs. */
 export interface MapRows extends RegisterRows {
@@ -43,30 +36,6 @@ export function mapRows(epoch: RegisterEpoch | null = FOREVER): MapRows {
     epoch: () => since,
     begin(given) {
       since = given;
-    },
-  };
-}
-
-/** The port over the pure table: what the engines are compared with. */
-export function mapRegister(rows: RegisterRows, now: () => number): MandateRegister {
-  const held = new Map<string, { readonly claim: MandateClaim; readonly ends: number }>();
-  const find = (name: string) => {
-    const found = held.get(name);
-    return found !== undefined && found.ends > now() ? found.claim : undefined;
-  };
-  return {
-    async reserve(name, claim) {
-      if (find(name) !== undefined) return { kind: 'reserved' };
-      const reason = reserveUses(rows, claim, now());
-      if (reason !== undefined) return { kind: 'refused', reason };
-      held.set(name, { claim, ends: endOfClaim(claim, now()) });
-      return { kind: 'reserved' };
-    },
-    async finish(name, how) {
-      const claim = find(name);
-      if (claim === undefined) return;
-      finishUses(rows, claim, how, now());
-      held.delete(name);
     },
   };
 }

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { LedgerCorruption } from '../../../src/payments/ledger/invariants.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { advance, discard, note, type Outcome, renew, reserve } from '../../../src/payments/ledger/table.ts';
-import { type Answer, type Call, callOf, newSubject } from '../../store/calls.ts';
-import { type Command, commands, SPAN } from '../../store/commands.ts';
+import { type Answer, type Call, callOf, newSubject } from './drawn-calls.ts';
+import { type Command, commands, SPAN } from './drawn-commands.ts';
 
 const NOW = 1_800_000_000_000;
 const LONGEST_WALK = 64;
@@ -30,7 +30,7 @@ export const walks: fc.Arbitrary<readonly (readonly [Command, number])[]> = fc
     commands,
     fc.array(fc.constantFrom(0, 0, 1, 2, SPAN.long), { minLength: LONGEST_WALK, maxLength: LONGEST_WALK }),
   )
-  .map(([drawn, waits]) => drawn.map((command, i) => [{ ...command, payment: 0 }, waits[i % LONGEST_WALK] ?? 0]));
+  .map(([drawn, waits]) => drawn.map((command, i) => [command, waits[i % LONGEST_WALK] ?? 0]));
 
 /** What the table makes of a call. @throws LedgerCorruption, RangeError */
 export function applied(record: PaymentRecord | undefined, call: Call, now: number): Outcome<Answer> {

@@ -118,8 +118,9 @@ export async function openRefundShop(
     },
     async forget({ payId, receiptId }, again = true) {
       const db = new DatabaseSync(path);
-      db.prepare('DELETE FROM payments WHERE pay_id = ?').run(payId);
-      db.prepare('DELETE FROM receipts WHERE id = ?').run(receiptId);
+      const forgotten = db.prepare('DELETE FROM documents WHERE key = ?');
+      for (const key of [`pay:${payId}`, `buy:${payId}`, `rcpt:${receiptId}`, `rcpt:of:${payId}`]) forgotten.run(key);
+      db.prepare("DELETE FROM entries WHERE list LIKE 'rcpt:%' AND member LIKE ?").run(`%${receiptId}`);
       db.close();
       const sale = sold.get(payId);
       if (again && sale !== undefined) await withStore((store) => leave(store, 'refundDue', sale));

@@ -6,6 +6,8 @@ import { answered } from '../../store/redis/failure.ts';
 
 /** How long the key stays where it cannot be deleted, milliseconds. */
 const KEEP_MS = 10_000;
+/** An end that is no change, because the key has an earlier one, milliseconds. */
+const FAR_MS = 10_000_000_000_000;
 const SCRIPT = 'return 1';
 /** The digest of a script that no server has: it is looked for behind the check of rights. */
 const UNKNOWN_SHA = '0'.repeat(40);
@@ -31,21 +33,15 @@ const OF_SERVER: Readonly<Record<string, Words>> = {
 const OF_KEY: Readonly<Record<string, (key: string) => Words>> = {
   [WRITE]: (key) => ['SET', key, '1', 'PX', KEEP_MS],
   '+get': (key) => ['GET', key],
-  '+pexpire': (key) => ['PEXPIRE', key, KEEP_MS],
+  '+getrange': (key) => ['GETRANGE', key, 0, 0],
+  '+mget': (key) => ['MGET', key],
+  '+pexpireat': (key) => ['PEXPIREAT', key, FAR_MS, 'LT'],
   '+eval': (key) => ['EVAL', SCRIPT, 1, key],
   '+evalsha': (key) => ['EVALSHA', UNKNOWN_SHA, 1, key],
-  '+hset': (key) => ['HSET', key, 'f', '1'],
-  '+hget': (key) => ['HGET', key, 'f'],
-  '+hmget': (key) => ['HMGET', key, 'f'],
-  '+hgetall': (key) => ['HGETALL', key],
-  '+hdel': (key) => ['HDEL', key, 'f'],
   '+zadd': (key) => ['ZADD', key, 0, 'm'],
   '+zrem': (key) => ['ZREM', key, 'm'],
   '+zcard': (key) => ['ZCARD', key],
-  '+zscore': (key) => ['ZSCORE', key, 'm'],
   '+zrange': (key) => ['ZRANGE', key, 0, 0],
-  '+zrangebylex': (key) => ['ZRANGEBYLEX', key, '-', '+'],
-  '+zrevrangebylex': (key) => ['ZREVRANGEBYLEX', key, '+', '-'],
   '+zremrangebyscore': (key) => ['ZREMRANGEBYSCORE', key, 0, 0],
   '+xadd': (key) => ['XADD', key, '*', 'f', '1'],
   '+xrange': (key) => ['XRANGE', key, '-', '+', 'COUNT', 1],

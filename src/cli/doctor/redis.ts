@@ -5,9 +5,9 @@ import type { DeploymentMode } from '../../payments/x402/wire/settings.ts';
 import type { RedisSettings } from '../../store/port/settings.ts';
 import { StoreError } from '../../store/port/store.ts';
 import { createClient, type RedisClient } from '../../store/redis/client.ts';
+import { REPLICAS_TO_WAIT } from '../../store/redis/commits.ts';
 import { answered, redacted } from '../../store/redis/failure.ts';
-import { redisKeys } from '../../store/redis/keys.ts';
-import { REPLICAS_TO_WAIT } from '../../store/redis/replication.ts';
+import { keyPrefix } from '../../store/redis/keys.ts';
 import { costOf, readFsync, readSetup } from '../../store/redis/setup.ts';
 import { readRedisUrl } from '../../store/redis/url.ts';
 import { type Check, type Finding, failed, type Part, passed, skipped, warned } from './check.ts';
@@ -20,14 +20,15 @@ const WAIT_MS = 1_000;
 
 /** `mode`: undefined where nothing is paid. Opens no connection before the first check runs. */
 export function checkRedis(settings: RedisSettings, merchantId: string, mode: DeploymentMode | undefined): Part {
-  const keys = redisKeys(merchantId);
+  const prefix = keyPrefix(merchantId);
+  const trialKey = (): string => `${prefix}trial:${randomUUID()}`;
   const { replicas = 0 } = settings;
   let redis: RedisClient | undefined;
   const client = (): RedisClient => {
     if (redis === undefined) throw new Error('there is no connection');
     return redis;
   };
-  const setup = async () => readSetup(client(), keys, replicas);
+  const setup = async () => readSetup(client(), prefix, replicas);
   const checks: Check[] = [
     {
       name: 'redis',
@@ -44,7 +45,7 @@ export function checkRedis(settings: RedisSettings, merchantId: string, mode: De
       name: 'redis rights',
       needs: ['redis'],
       async run() {
-        const missing = await missingRights(client(), keys.trial(randomUUID()));
+        const missing = await missingRights(client(), trialKey());
         if (missing.length === 0) return passed('the user may run every command that a gateway sends');
         return failed(
           `the user lacks ${missing.join(' ')}`,
@@ -55,7 +56,7 @@ export function checkRedis(settings: RedisSettings, merchantId: string, mode: De
     {
       name: 'redis write',
       needs: ['redis rights'],
-      run: () => writeAndReadBack(client(), keys.trial(randomUUID())),
+      run: () => writeAndReadBack(client(), trialKey()),
     },
     {
       name: 'redis eviction',
@@ -84,7 +85,7 @@ export function checkRedis(settings: RedisSettings, merchantId: string, mode: De
       name: 'redis fsync',
       needs: ['redis append-only file'],
       async run() {
-        const fsync = await readFsync(client(), keys);
+        const fsync = await readFsync(client(), prefix);
         if (fsync === 'off') return skipped('see redis append-only file');
         if (fsync === undefined) return unknown('appendfsync');
         const cost = costOf(fsync);
@@ -97,7 +98,7 @@ export function checkRedis(settings: RedisSettings, merchantId: string, mode: De
     checks.push({
       name: 'redis replicas',
       needs: ['redis rights'],
-      run: async () => replicasOf(settings, keys.trial(randomUUID()), replicas, (await setup()).replicas),
+      run: async () => replicasOf(settings, trialKey(), replicas, (await setup()).replicas),
     });
   return { checks, close: () => redis?.disconnect() };
 }

@@ -1,7 +1,4 @@
-/**
- * The register of mandate uses as a pure table: `store/sqlite` runs it over its rows, and
- * `mandates.lua` of `store/redis` is its twin.
- */
+/** The register of mandate uses as a pure table over its entries. */
 
 import type { MandateClaim, OpenMandateUse, RegisterEpoch, UseRefusal } from './register.ts';
 
@@ -37,9 +34,6 @@ export interface RegisterRows {
   epoch(): RegisterEpoch | undefined;
   begin(epoch: RegisterEpoch): void;
 }
-
-/** Ended entries that one reservation drops: more than it adds, so that the register shrinks. */
-export const SWEPT_AT_ONCE = 64;
 
 const MS = 1_000;
 const UNUSED = { spent: '0', pending: '0', uses: 0, puses: 0, last: 0, plast: 0 } as const;
@@ -101,6 +95,26 @@ export function finishUses(
 /** When nothing of a claim counts any more, milliseconds of the store's clock. */
 export function endOfClaim({ at, onceUntil, open }: MandateClaim, now: number): number {
   return Math.max(...[onceUntil, ...open.map(({ until }) => until)].map((until) => storeTime(until, at, now)));
+}
+
+/**
+ * The epoch of a register, begun where there is none. `known`: the birth that this gateway has seen
+ * before, milliseconds. `first`: what an empty register begins with.
+ */
+export function keepEpoch(
+  found: RegisterEpoch | undefined,
+  known: number | undefined,
+  first: RegisterEpoch | undefined,
+  now: number,
+): RegisterEpoch {
+  const begun = { born: now, openFrom: now };
+  if (found !== undefined)
+    // A gateway that started after the loss began it, as at a first start.
+    return known !== undefined && found.born > known && found.openFrom === 0 ? begun : found;
+  if (known !== undefined) return begun;
+  // A second ago: the clocks of gateways differ a little, and checkouts of other signers have their
+  // time in whole seconds.
+  return first ?? { born: now - MS, openFrom: 0 };
 }
 
 /** Whether something was made before `since`, on the store's clock. An unknown age is infinite. */

@@ -17,7 +17,7 @@ export interface PaymentCensus {
 }
 
 /** An open payment as it is counted. */
-export interface OpenPayment {
+interface OpenPayment {
   readonly state: PaymentState;
   /** Milliseconds of the store's clock. */
   readonly leaseUntil: number;

@@ -40,10 +40,13 @@ const STATES: ReadonlySet<unknown> = new Set<PaymentState>([
 
 /** A record breaks a rule: a bug or a damaged store, never the buyer's fault. */
 export class LedgerCorruption extends Error {
-  /** @param rule what is broken; names fields, never their contents */
-  constructor(rule: string) {
-    super(`payment record: ${rule}`);
+  readonly rule: string;
+
+  /** @param rule what is broken; names fields, never their contents. `key`: of the document */
+  constructor(rule: string, key?: string) {
+    super(`payment record${key === undefined ? '' : ` ${key}`}: ${rule}`);
     this.name = 'LedgerCorruption';
+    this.rule = rule;
   }
 }
 
@@ -119,7 +122,7 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   bought: optionalDigest,
 };
 
-/** What must be known in a state. The Redis scripts get it as an argument: the rule exists once. */
+/** What must be known in a state. */
 export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
   reserved: [],
   worked: ['answered'],

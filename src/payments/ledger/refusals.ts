@@ -5,8 +5,6 @@ import type { Outcome } from './table.ts';
 
 /** Most refusals that are remembered, 120 bytes each; the one that ends first goes. */
 export const MAX_REFUSALS = 20_000;
-/** Ended refusals that one write deletes. */
-export const SWEPT_REFUSALS = 20;
 
 /** When a refusal is forgotten. `now` is the store's clock, milliseconds. */
 export function refusalEnds({ until, atMostMs }: Refusal, now: number): number {

@@ -101,7 +101,8 @@ function mapped<Fields extends object>(
     const text: unknown = Reflect.get(fields, name);
     if (typeof text === 'string') changed[name] = change(name, text);
   }
-  return { ...fields, ...changed };
+  const isSame = SEALED_FIELDS.every((name) => changed[name] === Reflect.get(fields, name));
+  return isSame ? fields : { ...fields, ...changed };
 }
 
 /** The status stays in clear; fields and body are sealed together. */

@@ -208,9 +208,9 @@ function diedDelivering(record: PaymentRecord): boolean {
 }
 
 /** Useless in a final state, and by far the largest part: a stored body may have 256 KB. */
-const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as const;
+export const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as const;
 
-/** What a record forgets in a state. The Redis scripts get it as an argument. */
+/** What a record forgets in a state. */
 export const FORGOTTEN_IN: Readonly<Partial<Record<PaymentState, Readonly<Record<string, string>>>>> = {
   ...Object.fromEntries(OVER_STATES.map((state) => [state, FORGOTTEN])),
   // An operator may still decide that it was paid, and then it is delivered.
@@ -287,7 +287,8 @@ export function endedUses(before: PaymentRecord | undefined, after: PaymentRecor
   return how === undefined ? undefined : { claim: claimOf(before.mandate), how };
 }
 
-function claimOf(mandate: string): MandateClaim {
+/** @throws LedgerCorruption */
+export function claimOf(mandate: string): MandateClaim {
   const stored = readStoredMandate(mandate);
   if (stored === undefined) throw new LedgerCorruption('mandate is malformed');
   return stored.claim;

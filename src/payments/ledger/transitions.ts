@@ -8,17 +8,11 @@ export const RETRY_WINDOW_MS = 24 * HOUR_MS;
 /** The retry window and one hour on top (contract 4.3), milliseconds. */
 export const RECORD_RETENTION_MS = RETRY_WINDOW_MS + HOUR_MS;
 
-/**
- * This long past its due time an entry of the work list has no record any more, milliseconds:
- * a proof is valid for at most 4,200 s ahead (contract 4.2) and a lease lasts at most 600 s.
- */
-export const WORK_RETENTION_MS = 48 * HOUR_MS;
-
 /** What waits for an operator is kept "for ever", milliseconds: ten years. */
 const OPERATOR_RETENTION_MS = 10 * 365 * 24 * HOUR_MS;
 
 /** How long a record is kept after its window or its last change, the later one, milliseconds. */
-export function retentionOf(state: PaymentState): number {
+function retentionOf(state: PaymentState): number {
   return OPERATOR_STATES.includes(state) ? OPERATOR_RETENTION_MS : RECORD_RETENTION_MS;
 }
 
@@ -53,7 +47,7 @@ const OPERATOR_STATES: readonly PaymentState[] = ['unresolved', 'refundDue', 're
 export const OVER_STATES: readonly PaymentState[] = STATES.filter((state) => isFinal(state) && state !== 'unresolved');
 
 /** States that still want work; each of them can be taken over. */
-export const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => !isFinal(state));
+const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => !isFinal(state));
 
 /** Money moved and nothing was delivered: a lease that runs out here is a delivery that died. */
 export const DELIVERING_STATES: readonly PaymentState[] = ['settled', 'undelivered'];

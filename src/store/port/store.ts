@@ -53,6 +53,3 @@ export class StoreError extends Error {
     this.mayStand = mayStand;
   }
 }
-
-/** Most receipts over the bounds that one write or one step of housekeeping drops. */
-export const TRIMMED_AT_ONCE = 100;

@@ -1,8 +1,6 @@
 /** The ring of events as a Redis stream: its ids are the positions, the same for all pods. */
 
 import {
-  type EventBatch,
-  type EventDraft,
   type EventEntry,
   type EventFeed,
   type EventStretch,
@@ -10,16 +8,10 @@ import {
   TAIL_WAIT_MS,
 } from '../../events/event.ts';
 import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
-import { eventJson, eventPage, parseEvent } from '../port/events.ts';
-import type { StoreLimits } from '../port/settings.ts';
+import { eventPage, parseEvent } from '../port/events.ts';
 import { StoreError } from '../port/store.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
-import type { RedisKeys } from './keys.ts';
-import { APPEND, run } from './script.ts';
-
-/** How long the last batch of a queue is remembered, far longer than one is repeated. */
-const BATCH_MEMORY_MS = 3_600_000;
 
 const ID_PREFIX = 'evt_';
 /** The server's error for a stream to which nothing was ever added. */
@@ -32,29 +24,23 @@ interface FeedConnections {
   readonly openTail: () => Promise<RedisClient>;
 }
 
-export function redisFeed({ redis, openTail }: FeedConnections, keys: RedisKeys, limits: StoreLimits): EventFeed {
+/** `key`: of the stream. `flush` sends the commits that wait, so that a page has their events. */
+export function redisFeed(
+  { redis, openTail }: FeedConnections,
+  key: string,
+  flush: () => void,
+): Omit<EventFeed, 'append'> {
   const older = async (than: string | undefined, count: number) => {
+    flush();
     const from = than === undefined ? '+' : `(${streamId(than)}`;
-    const entries = await answered(redis.xrevrange(keys.events, from, '-', 'COUNT', count));
+    const entries = await answered(redis.xrevrange(key, from, '-', 'COUNT', count));
     return entries.map(entryOf).map(({ id, event }) => ({ id, item: event }));
   };
   return {
-    async append(events: readonly EventDraft[], batch?: EventBatch) {
-      const plan = {
-        eventsMaxLength: String(limits.eventsMaxLength),
-        rememberMs: BATCH_MEMORY_MS,
-        ...(batch === undefined ? {} : { sequence: batch.sequence }),
-      };
-      await run(redis, APPEND, {
-        keys: [keys.events, keys.batch(batch?.queue ?? 'none')],
-        plan,
-        rest: events.map(eventJson),
-      });
-    },
     page: (query) => eventPage(query, older),
-    after: (position, count) => stretchAfter(redis, keys.events, position, count),
-    newest: async () => (await boundsOf(redis, keys.events)).newest,
-    tail: () => redisTail(openTail, keys.events),
+    after: (position, count) => stretchAfter(redis, key, position, count),
+    newest: async () => (await boundsOf(redis, key)).newest,
+    tail: () => redisTail(openTail, key),
   };
 }
 

@@ -3,7 +3,6 @@
 import type { RedisClient } from './client.ts';
 import type { StoreLog } from './connection.ts';
 import { answered } from './failure.ts';
-import type { RedisKeys } from './keys.ts';
 
 /** Share of `maxmemory` above which a warning is due. */
 const MEMORY_WARN_SHARE = 0.85;
@@ -26,10 +25,10 @@ type Setup = Readonly<Partial<Record<Aspect, string | null>>>;
  * What of the set-up of the server of our keys may lose payments. A managed server may refuse INFO.
  * Never rejects.
  */
-export async function readSetup(redis: RedisClient, keys: RedisKeys, replicas: number): Promise<Setup> {
+export async function readSetup(redis: RedisClient, prefix: string, replicas: number): Promise<Setup> {
   // In a cluster the key sends all four to the node that has our slot.
   const [memory, persistence, replication] = SECTIONS;
-  const pipeline = redis.pipeline().get(keys.ready).info(memory).info(persistence).info(replication);
+  const pipeline = redis.pipeline().get(`${prefix}ready`).info(memory).info(persistence).info(replication);
   const results = await answered(pipeline.exec()).catch(() => undefined);
   // After an error for the key (refused, or moved) the rest may describe another node.
   if (results === null || results === undefined || results[0]?.[0]) return {};
@@ -39,17 +38,17 @@ export async function readSetup(redis: RedisClient, keys: RedisKeys, replicas: n
 }
 
 /** The same as reasons alone: what cannot be known counts as no weakness. */
-export async function weaknesses(redis: RedisClient, keys: RedisKeys, replicas: number): Promise<readonly string[]> {
-  return Object.values(await readSetup(redis, keys, replicas)).filter((weak) => weak !== null);
+export async function weaknesses(redis: RedisClient, prefix: string, replicas: number): Promise<readonly string[]> {
+  return Object.values(await readSetup(redis, prefix, replicas)).filter((weak) => weak !== null);
 }
 
 /**
  * How often the append-only file reaches the disk, which INFO does not show. `off` without such a
  * file, `secret` where CONFIG GET is not allowed; undefined when the server shows nothing.
  */
-export async function readFsync(redis: RedisClient, keys: RedisKeys): Promise<string | undefined> {
+export async function readFsync(redis: RedisClient, prefix: string): Promise<string | undefined> {
   // In a cluster the key sends the others to the node that has our slot.
-  const pipeline = redis.pipeline().get(keys.ready).info('persistence').config('GET', 'appendfsync');
+  const pipeline = redis.pipeline().get(`${prefix}ready`).info('persistence').config('GET', 'appendfsync');
   const [key, info, config] = (await answered(pipeline.exec()).catch(() => undefined)) ?? [];
   if (key === undefined || key[0] || info === undefined || info[0]) return undefined;
   if (fieldsOf(String(info[1]).split('\r\n')).get('aof_enabled') !== '1') return 'off';
@@ -61,8 +60,8 @@ export async function readFsync(redis: RedisClient, keys: RedisKeys): Promise<st
  * What a crash of the server's machine may lose by its `appendfsync`, which is a choice and no
  * mistake. Never rejects.
  */
-export async function costs(redis: RedisClient, keys: RedisKeys): Promise<readonly string[]> {
-  const cost = costOf((await readFsync(redis, keys)) ?? 'off');
+export async function costs(redis: RedisClient, prefix: string): Promise<readonly string[]> {
+  const cost = costOf((await readFsync(redis, prefix)) ?? 'off');
   return cost === undefined ? [] : [cost];
 }
 
@@ -75,14 +74,14 @@ export function costOf(fsync: string): string | undefined {
 }
 
 /** Logs weaknesses and costs once, and again when a reconnect (after a failover) finds others. */
-export function reportWeaknesses(redis: RedisClient, keys: RedisKeys, replicas: number, log: StoreLog): void {
+export function reportWeaknesses(redis: RedisClient, prefix: string, replicas: number, log: StoreLog): void {
   const logged = { weak: '', costs: '' };
   const look = async (): Promise<void> => {
-    const weak = await weaknesses(redis, keys, replicas);
+    const weak = await weaknesses(redis, prefix, replicas);
     const weakText = weak.join('; ');
     if (weakText !== '' && weakText !== logged.weak) log.warn({ weak }, 'redis may lose payments as it is set up');
     logged.weak = weakText;
-    const forgets = await costs(redis, keys);
+    const forgets = await costs(redis, prefix);
     const costsText = forgets.join('; ');
     if (costsText !== '' && costsText !== logged.costs)
       log.warn({ forgets }, 'redis answers before it has written to disk');

@@ -21,7 +21,7 @@ const LOOK_EVERY_MS = 1_000;
 
 const ID = /^evt_(\d+)-(\d+)$/;
 
-export function sqliteFeed(database: Database, append: AppendEvents): EventFeed {
+export function sqliteFeed(database: Database): Omit<EventFeed, 'append'> {
   const { db } = database;
   const head = db.prepare('SELECT ms, seq, event FROM events ORDER BY ms DESC, seq DESC LIMIT ?');
   const below = db.prepare(
@@ -56,7 +56,6 @@ export function sqliteFeed(database: Database, append: AppendEvents): EventFeed 
       return { entries: found.slice(0, count), standing: standingOf(position, bounds()) };
     });
   return {
-    append: (events) => database.write((now) => append(events, now)),
     page: (query) => eventPage(query, older),
     after,
     newest: () => database.read(() => bounds().newest),

@@ -1,22 +1,14 @@
 import fc from 'fast-check';
-import type { Evidence, PaymentState } from '../../src/payments/ledger/ledger.ts';
-import { TRANSITIONS } from '../../src/payments/ledger/transitions.ts';
-import { type DrawnClaim, drawnClaims } from './claims.ts';
+import type { Evidence, PaymentState } from '../../../src/payments/ledger/ledger.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 
-/** Times, milliseconds: a bug, none, over at the next step, longer than any test. */
+/** Times, milliseconds: a bug, none, over at the next step, longer than any pause. */
 export const SPAN = { wrong: -1, none: 0, short: 1, long: 600_000 } as const;
-/** How much later the next step is, milliseconds: a short lease and a short pause are over then. */
-export const STEP_MS = 2;
-
 /** Who writes: the owner of the record, the owner before, another attempt, or a later fence. */
 export type Writer = 'owner' | 'former' | 'stranger' | 'later';
 
 interface Sent {
-  /** Which of the two authorizations of a sequence. */
-  readonly payment: 0 | 1;
   readonly leaseMs: number;
-  /** The very same command again, as after a lost reply. */
-  readonly twice: boolean;
 }
 interface Held extends Sent {
   readonly writer: Writer;
@@ -46,7 +38,7 @@ interface Written extends Held {
   readonly keeping: { readonly text: string | undefined; readonly forMs: number } | undefined;
 }
 
-/** A command before it is known whom the record belongs to: `callOf` in calls.ts makes it one. */
+/** A command before it is known whom the record belongs to: `callOf` makes it one. */
 export type Command =
   | (Sent & {
       readonly kind: 'reserve';
@@ -55,12 +47,9 @@ export type Command =
       readonly key: 'none' | 'first' | 'other';
       readonly longestMs: number | undefined;
       readonly proof: 'none' | 'good' | 'forged';
-      /**
-       * A token of one of few, so that two payments show the same; `stale`: no new record takes it;
-       * `malformed`: a bug of the caller.
-       */
+      /** `stale`: no new record takes it; `malformed`: a bug of the caller. */
       readonly token: 'none' | 'first' | 'other' | 'stale' | 'stored' | 'malformed';
-      readonly mandate: DrawnClaim | undefined;
+      readonly mandate: boolean;
     })
   | (Written & {
       readonly kind: 'advance';
@@ -91,9 +80,7 @@ const span = (...usual: readonly number[]) =>
   fc.oneof({ weight: 50, arbitrary: fc.constantFrom(...usual) }, { weight: 1, arbitrary: fc.constant(SPAN.wrong) });
 
 const sent = {
-  payment: fc.constantFrom<0 | 1>(0, 0, 0, 1),
   leaseMs: span(SPAN.none, SPAN.short, SPAN.long, SPAN.long),
-  twice: fc.boolean(),
 };
 const held = {
   ...sent,
@@ -146,7 +133,7 @@ const reserve = {
     { weight: 40, arbitrary: fc.constantFrom('none', 'first', 'first', 'other', 'stale', 'stored') },
     { weight: 1, arbitrary: fc.constant('malformed' as const) },
   ),
-  mandate: fc.option(drawnClaims, { nil: undefined }),
+  mandate: fc.boolean(),
 };
 
 const refusal = fc.option(
@@ -189,13 +176,12 @@ const life: fc.Arbitrary<Command[]> = fc
     fc.array(fc.record(advance), { minLength: 7, maxLength: 7 }),
     fc.record(reserve),
   )
-  .map(([path, drawn, { payment, ...first }]) => [
-    { ...first, payment, otherBind: false },
+  .map(([path, drawn, first]) => [
+    { ...first, otherBind: false },
     ...drawn.slice(0, path.length).flatMap((common, i): Command[] => {
       const to = path[i] ?? 'settling';
       const own = {
         ...common,
-        payment,
         to,
         writer: 'owner',
         seen: common.unchanged ? 'last' : common.seen,
@@ -203,7 +189,7 @@ const life: fc.Arbitrary<Command[]> = fc
         reason: common.reason ?? 'because',
       } as const;
       // Sometimes another attempt goes on, if the lease allows it.
-      const heir: Command = { ...first, payment, otherBind: false, owner: 'eve', leaseMs: common.leaseMs };
+      const heir: Command = { ...first, otherBind: false, owner: 'eve', leaseMs: common.leaseMs };
       return common.serial % 3 === 0 ? [heir, own] : [own];
     }),
   ]);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { EventDraft } from '../../src/events/event.ts';
+import type { EventDraft } from '../../../src/events/event.ts';
 import type {
   Advance,
   Advanced,
@@ -10,26 +10,24 @@ import type {
   Keeping,
   Note,
   PaymentFacts,
-  PaymentLedger,
   PaymentRecord,
   PaymentState,
   PaymentTerms,
   Refusal,
   Reservation,
   Reserve,
-} from '../../src/payments/ledger/ledger.ts';
-import { mandateText } from '../mandates/register/register-map.ts';
-import { event, keptAnswer, REFUND, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
-import { drawnClaim } from './claims.ts';
-import type { Command, Seen, Writer } from './commands.ts';
+} from '../../../src/payments/ledger/ledger.ts';
+import { claimOf, mandateText } from '../../mandates/register/register-map.ts';
+import type { Command, Seen, Writer } from './drawn-commands.ts';
+import { event, keptAnswer, REFUND, receipt, sha256, TRANSACTION, terms } from './samples.ts';
 
-/** The two authorizations of one sequence, not used before. */
+/** The authorization of one walk, not used before. */
 export interface Subject {
   readonly requestId: string;
-  readonly offered: readonly [PaymentTerms, PaymentTerms];
+  readonly offered: PaymentTerms;
 }
 
-/** One call of the port, with all its bytes: the same for every store, and for a repetition. */
+/** One call of the port, with all its bytes: the same for a repetition. */
 export type Call =
   | { readonly kind: 'reserve'; readonly command: Reserve }
   | { readonly kind: 'advance'; readonly command: Advance }
@@ -42,20 +40,20 @@ export type Call =
       readonly refusal?: Refusal;
     };
 
-/** What a store answers to a call. */
+/** What the table answers to a call. */
 export type Answer = Reservation | Advanced | Discarded | boolean;
 
 export function newSubject(): Subject {
   const requestId = randomUUID();
-  return { requestId, offered: [terms(`${requestId}-0`, { requestId }), terms(`${requestId}-1`, { requestId })] };
+  return { requestId, offered: terms(requestId, { requestId }) };
 }
 
-/**
- * Turns a drawn command into a call. `record` is what the table holds, so that all stores are sent
- * the same tokens.
- */
-export function callOf(command: Command, { requestId, offered }: Subject, record: PaymentRecord | undefined): Call {
-  const subject = offered[command.payment];
+/** Turns a drawn command into a call. `record`: as it stands. */
+export function callOf(
+  command: Command,
+  { requestId, offered: subject }: Subject,
+  record: PaymentRecord | undefined,
+): Call {
   const { leaseMs } = command;
   if (command.kind === 'reserve') {
     const bind = command.otherBind ? sha256('something else') : subject.bind;
@@ -63,8 +61,7 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
     const shown =
       command.token === 'none' ? {} : { tokenDigest: sha256(`${subject.payId} ${tokenName(command.token)}`) };
     const token = newTokenOf(command.token, requestId);
-    const mandate =
-      command.mandate === undefined ? {} : { mandate: mandateText(drawnClaim(requestId, command.mandate)) };
+    const mandate = command.mandate ? { mandate: mandateText(claimOf(requestId)) } : {};
     return {
       kind: 'reserve',
       command: {
@@ -130,35 +127,6 @@ function newTokenOf(token: DrawnToken, requestId: string): Pick<Reserve, 'token'
   return { token: { kind: 'issued', id: sha256(`${requestId} ${tokenName(token)}`), forMs: 600_000 } };
 }
 
-export function payIdOf(call: Call): string {
-  switch (call.kind) {
-    case 'reserve':
-      return call.command.terms.payId;
-    case 'advance':
-    case 'note':
-      return call.command.payId;
-    case 'renew':
-      return call.claim.payId;
-    case 'discard':
-      return call.holder.payId;
-  }
-}
-
-export function send(ledger: PaymentLedger, call: Call): Promise<Answer> {
-  switch (call.kind) {
-    case 'reserve':
-      return ledger.reserve(call.command);
-    case 'advance':
-      return ledger.advance(call.command);
-    case 'note':
-      return ledger.note(call.command);
-    case 'renew':
-      return ledger.renew(call.claim, call.leaseMs);
-    case 'discard':
-      return ledger.discard(call.holder, call.events, call.refusal);
-  }
-}
-
 function writerOf(writer: Writer, record: PaymentRecord | undefined): Pick<Claim, 'owner' | 'fence'> {
   const { owner, fence } = record ?? { owner: 'ada', fence: 1 };
   switch (writer) {
@@ -173,7 +141,7 @@ function writerOf(writer: Writer, record: PaymentRecord | undefined): Pick<Claim
   }
 }
 
-/** A wrong one has another step, so that a store which trusts it answers what it never held. */
+/** A wrong one has another step: a table that trusts it answers what it never held. */
 function seenOf(seen: Seen, record: PaymentRecord | undefined): Pick<Holder, 'seen'> {
   if (seen === 'none' || record === undefined) return {};
   return { seen: seen === 'last' ? record : { ...record, step: 'never written', resourceId: 'another' } };

@@ -1,0 +1,241 @@
+/** The book of receipts over documents: a receipt, and the lists and names that it is found by. */
+
+import { hash } from 'node:crypto';
+import {
+  listsOf,
+  type Receipt,
+  type ReceiptBook,
+  type ReceiptList,
+  type ReceiptQuery,
+  receiptIdsBefore,
+  requestsOf,
+  uncertaintyOf,
+} from '../../receipts/receipt.ts';
+import { boundedList, DROPPED_AT_ONCE } from './bounded.ts';
+import type { Commits, Document, EntryChange } from './commit.ts';
+import { type Entry, sameFields, scanPage } from './page.ts';
+import type { StoreLimits } from './settings.ts';
+import { type Changes, parsed, type Read, type Transact } from './transact.ts';
+
+const LISTS: readonly ReceiptList[] = ['done', 'owed', 'uncertain'];
+/** Its members are the ids, all of one score: their order is that of time. */
+const listKey = (list: ReceiptList): string => `rcpt:${list}`;
+/** Its members are a digest of a request or a call, and the id of a receipt that belongs to it. */
+const NAMES = 'rcpt:names';
+const NAME_LENGTH = 22;
+/** Sorts after every id. */
+const PAST_EVERY_ID = '~';
+
+const receiptKey = (id: string): string => `rcpt:${id}`;
+/** The id of the receipt of a payment. */
+export const receiptOfKey = (replayKey: string): string => `rcpt:of:${replayKey}`;
+/** The oldest and the newest id that were ever dropped, as JSON. */
+const TRIMMED = 'rcpt:trimmed';
+
+/** What a write of the book adds to a commit. */
+type BookChanges = Required<Pick<Changes, 'documents' | 'entries'>>;
+
+/** The writes of the book, as parts of a decision. */
+export interface BookWriter {
+  /**
+   * Writes a receipt. It replaces the one of the same id, and another one of its payment: one that
+   * was rebuilt from the chain, under another id, gives way to the gateway's own. `before`: the
+   * names of the receipt of this id, where they are known (`namesOf`).
+   */
+  put(read: Read, receipt: Receipt, before?: readonly string[]): BookChanges;
+  drop(read: Read, id: string): BookChanges;
+  /** Counts a delivered receipt that was written. */
+  delivered(): void;
+}
+
+interface Book extends ReceiptBook {
+  readonly writer: BookWriter;
+  /** Drops some receipts over the bounds. True: there may be more. */
+  tidy(): Promise<boolean>;
+}
+
+export function documentBook(store: Commits, transact: Transact, limits: StoreLimits): Book {
+  const { receiptsMaxLength, receiptsMaxAgeMs } = limits;
+  const trimmed = { length: 0, age: 0 };
+
+  /** Drops delivered receipts, oldest first, and remembers how far the book reaches. */
+  const dropAll = (ids: readonly string[]): Promise<number> =>
+    transact([...ids.map(receiptKey), TRIMMED], (read) => {
+      const range = rangeIn(read(TRIMMED));
+      const from = [...ids, ...(range === undefined ? [] : [range.from])].toSorted()[0];
+      const to = [...ids, ...(range === undefined ? [] : [range.to])].toSorted().at(-1);
+      const dropped = joined(ids.map((id) => dropChanges(read, id)));
+      const documents = [...dropped.documents, { key: TRIMMED, value: JSON.stringify({ from, to }) }];
+      const answer = ids.filter((id) => read(receiptKey(id)) !== undefined).length;
+      return { answer, changes: { ...dropped, documents } };
+    });
+  const done = boundedList(store, listKey('done'), receiptsMaxLength, async (ids) => {
+    const dropped = await dropAll(ids);
+    trimmed.length += dropped;
+    return dropped;
+  });
+  const write = (receipts: readonly Receipt[], onlyNew: boolean): Promise<readonly string[]> => {
+    const keys = receipts.flatMap(({ id, payment }) => [
+      receiptKey(id),
+      ...(payment ? [receiptOfKey(payment.replayKey)] : []),
+    ]);
+    return transact(keys, (read) => {
+      const isKnown = ({ id, payment }: Receipt): boolean =>
+        read(receiptKey(id)) !== undefined ||
+        (payment !== undefined && read(receiptOfKey(payment.replayKey)) !== undefined);
+      const written = onlyNew ? receipts.filter((receipt) => !isKnown(receipt)) : receipts;
+      const answer = written.map(({ id }) => id);
+      return written.length === 0
+        ? { answer }
+        : { answer, changes: joined(written.map((receipt) => putChanges(read, receipt, undefined))) };
+    });
+  };
+  const older = (query: ReceiptQuery) => {
+    const idsOlder = idsIn(store, query);
+    return async (than: string | undefined, count: number): Promise<readonly Entry<Receipt>[]> => {
+      const ids = await idsOlder(than, count);
+      const found = ids.length === 0 ? new Map() : await store.read(ids.map(receiptKey));
+      return ids.map((id) => ({ id, item: receiptIn(found.get(receiptKey(id))) }));
+    };
+  };
+  return {
+    writer: { put: putChanges, drop: dropChanges, delivered: done.added },
+    async write(receipts) {
+      await write(receipts, false);
+      await done.trim();
+    },
+    add: (receipts) => write(receipts, true),
+    async page(query) {
+      // Only names of requests and calls may be of an earlier version of a receipt.
+      const { resourceId, limit, cursor } = query;
+      const scan = { limit, cursor, matches: matching(query), indexed: resourceId === undefined };
+      const { items, next } = await scanPage(scan, older(query));
+      return { receipts: items, ...(next === undefined ? {} : { nextCursor: next }) };
+    },
+    async counts() {
+      const [done = 0, owed = 0, uncertain = 0] = await Promise.all(LISTS.map((list) => store.size(listKey(list))));
+      return { done, owed, uncertain };
+    },
+    trimmed: () => ({ ...trimmed }),
+    async trimmedRange() {
+      return rangeIn((await store.read([TRIMMED])).get(TRIMMED));
+    },
+    async tidy() {
+      const over = await done.trim();
+      if (receiptsMaxAgeMs === undefined) return over === DROPPED_AT_ONCE;
+      const below = receiptIdsBefore(store.now() - receiptsMaxAgeMs);
+      const ids = await store.members(listKey('done'), { by: 'member', below, limit: DROPPED_AT_ONCE });
+      if (ids.length > 0) trimmed.age += await dropAll(ids);
+      return over === DROPPED_AT_ONCE || ids.length === DROPPED_AT_ONCE;
+    },
+  };
+}
+
+/** What a receipt is found by beside its lists. */
+export function namesOf(receipt: Receipt): readonly string[] {
+  const { callId } = receipt.metadata ?? {};
+  const names = requestsOf(receipt).map((id) => `request:${id}`);
+  return callId === undefined ? names : [...names, `call:${callId}`];
+}
+
+function putChanges(read: Read, receipt: Receipt, before: readonly string[] | undefined): BookChanges {
+  const { id, payment } = receipt;
+  const documents: Changes['documents'][number][] = [{ key: receiptKey(id), value: JSON.stringify(receipt) }];
+  const names = namesOf(receipt);
+  const lists = listsOf(receipt);
+  const entries: EntryChange[] = [];
+  const ofKey = before === undefined && payment !== undefined ? receiptOfKey(payment.replayKey) : undefined;
+  const other = ofKey === undefined ? undefined : read(ofKey)?.value;
+  const isNew = ofKey !== undefined && other === undefined;
+  if (ofKey !== undefined && other !== id) documents.push({ key: ofKey, value: id });
+  const earlier = before ?? (isNew ? [] : namesIn(read(receiptKey(id))));
+  for (const list of LISTS)
+    if (lists.includes(list)) entries.push({ list: listKey(list), member: id, score: 0 });
+    else if (!isNew) entries.push({ list: listKey(list), member: id });
+  for (const name of names)
+    if (!earlier.includes(name)) entries.push({ list: NAMES, member: digestOf(name) + id, score: 0 });
+  for (const name of earlier) if (!names.includes(name)) entries.push({ list: NAMES, member: digestOf(name) + id });
+  const own = { documents, entries };
+  return other === undefined || other === id ? own : joined([own, dropChanges(read, other, id)]);
+}
+
+/** `by`: the receipt that takes its place as the one of its payment. */
+function dropChanges(read: Read, id: string, by?: string): BookChanges {
+  const document = read(receiptKey(id));
+  const replayKey = receiptIn(document)?.payment?.replayKey;
+  const documents = [
+    { key: receiptKey(id), value: null },
+    ...(replayKey === undefined || by !== undefined ? [] : [{ key: receiptOfKey(replayKey), value: null }]),
+  ];
+  const entries = [
+    ...LISTS.map((list) => ({ list: listKey(list), member: id })),
+    ...namesIn(document).map((name) => ({ list: NAMES, member: digestOf(name) + id })),
+  ];
+  return { documents, entries };
+}
+
+function joined(changes: readonly BookChanges[]): BookChanges {
+  return {
+    documents: changes.flatMap(({ documents }) => documents),
+    entries: changes.flatMap(({ entries }) => entries),
+  };
+}
+
+/** Reads the ids of the receipts that a query is searched among, from the list that has fewest. */
+function idsIn(store: Commits, query: ReceiptQuery) {
+  const { payment, callId, requestId, uncertain, delivered } = query;
+  const among = (list: string, name: string) => async (than: string | undefined, limit: number) => {
+    const bounds = { ...(name === '' ? {} : { above: name }), below: name + (than ?? PAST_EVERY_ID) };
+    const members = await store.members(list, { by: 'member', ...bounds, latest: true, limit });
+    return members.map((member) => member.slice(name.length));
+  };
+  if (payment !== undefined)
+    return async (than: string | undefined) => {
+      const id = (await store.read([receiptOfKey(payment)])).get(receiptOfKey(payment))?.value;
+      return id === undefined || (than !== undefined && id >= than) ? [] : [id];
+    };
+  if (callId !== undefined) return among(NAMES, digestOf(`call:${callId}`));
+  if (requestId !== undefined) return among(NAMES, digestOf(`request:${requestId}`));
+  if (uncertain !== undefined) return among(listKey('uncertain'), '');
+  if (delivered !== undefined) return among(listKey(delivered ? 'done' : 'owed'), '');
+  const both = [among(listKey('done'), ''), among(listKey('owed'), '')];
+  return async (than: string | undefined, limit: number) => {
+    const found = await Promise.all(both.map((older) => older(than, limit)));
+    return [...new Set(found.flat())].toSorted().reverse().slice(0, limit);
+  };
+}
+
+/** Each receipt is compared with the query again: a list may have changed since it was read. */
+function matching(query: ReceiptQuery): (receipt: Receipt) => boolean {
+  const { requestId, callId, payment, resourceId, delivered, uncertain } = query;
+  const same = sameFields<Receipt>({ resourceId, delivered });
+  return (receipt) =>
+    (same?.(receipt) ?? true) &&
+    (requestId === undefined || requestsOf(receipt).includes(requestId)) &&
+    (payment === undefined || receipt.payment?.replayKey === payment) &&
+    (callId === undefined || receipt.metadata?.callId === callId) &&
+    (uncertain === undefined || uncertaintyOf(receipt) === uncertain);
+}
+
+/** Undefined for none and for a damaged one, so that it does not close the whole book. */
+function receiptIn(document: Document | undefined): Receipt | undefined {
+  try {
+    return document && (JSON.parse(document.value) as Receipt);
+  } catch {
+    return undefined;
+  }
+}
+
+function namesIn(document: Document | undefined): readonly string[] {
+  const receipt = receiptIn(document);
+  return receipt === undefined ? [] : namesOf(receipt);
+}
+
+function rangeIn(document: Document | undefined): { readonly from: string; readonly to: string } | undefined {
+  return parsed(TRIMMED, document);
+}
+
+/** A caller chose the name. */
+function digestOf(name: string): string {
+  return hash('sha1', name, 'hex').slice(0, NAME_LENGTH);
+}

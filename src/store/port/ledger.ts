@@ -1,0 +1,409 @@
+/** The ledger of payments over documents: reads, lets the table decide, commits what it decided. */
+
+import { finishUses, reserveUses } from '../../mandates/register/register-table.ts';
+import { CENSUS_LIMIT, countOpen, type PaymentCensus } from '../../payments/ledger/census.ts';
+import { assertKeeping, assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
+import type {
+  Advance,
+  Advanced,
+  Keeping,
+  KeptAnswer,
+  Note,
+  PaymentLedger,
+  PaymentRecord,
+  PaymentState,
+  Refusal,
+  Reservation,
+} from '../../payments/ledger/ledger.ts';
+import { MAX_REFUSALS, refusalEnds, unlessRefused } from '../../payments/ledger/refusals.ts';
+import {
+  admitted,
+  advance,
+  claimOf,
+  discard,
+  ENDS_USES,
+  endedUses,
+  FORGOTTEN,
+  note,
+  type Outcome,
+  renew,
+  reserve,
+} from '../../payments/ledger/table.ts';
+import { expiresAt, OVER_STATES } from '../../payments/ledger/transitions.ts';
+import { MOST_UNPAID } from '../../payments/ledger/unpaid.ts';
+import { type BookWriter, namesOf, receiptOfKey } from './book.ts';
+import { boundedList } from './bounded.ts';
+import type { Commits, Documents, EntryChange, How, Stretch } from './commit.ts';
+import { claimKeys, openKeys, registerIn } from './register.ts';
+import type { Changes, Decision, Read, Transact } from './transact.ts';
+
+/** The work list: payments by `dueAt`. */
+const OPEN = 'open';
+/** Refused payments whose backend had answered, by their last change. */
+const UNPAID = 'unpaid';
+/** Remembered refusals by their end. */
+const REFUSED = 'refused';
+
+/** What changes of a payment. */
+const payKey = (payId: string): string => `pay:${payId}`;
+/** What never changes of it and is forgotten at its end: proof and backend request. */
+const purchaseKey = (payId: string): string => `buy:${payId}`;
+const keptKey = (payId: string): string => `res:${payId}`;
+const refusalKey = (proof: string): string => `refused:${proof}`;
+const tokenKey = (id: string): string => `tok:${id}`;
+
+/**
+ * States that a replica must have. Money moves between `settling` and `settled`: a failover that
+ * forgets one of them forgets a payment. One that forgets `withdrawn` settles a payment whose buyer
+ * was answered that nothing was taken.
+ */
+const REPLICATED: ReadonlySet<PaymentState> = new Set(['settling', 'settled', 'withdrawn']);
+
+/** Between the head of a kept answer, JSON of one line, and its body. */
+const SEPARATOR = Buffer.from('\n');
+
+interface DocumentLedger extends PaymentLedger {
+  census(): Promise<PaymentCensus>;
+  /** Drops what is over the bounds of lists. @throws StoreError */
+  tidy(): Promise<void>;
+}
+
+export function documentLedger(store: Commits, transact: Transact, book: BookWriter): DocumentLedger {
+  const unpaid = boundedList(store, UNPAID, MOST_UNPAID, async (members) => {
+    await store.commit({ documents: [], entries: members.map((member) => ({ list: UNPAID, member })) }, 'now');
+    return members.length;
+  });
+  const refusals = boundedList(store, REFUSED, MAX_REFUSALS, async (members) => {
+    const documents = members.map((proof) => ({ key: refusalKey(proof), value: null }));
+    await store.commit({ documents, entries: members.map((member) => ({ list: REFUSED, member })) }, 'now');
+    return members.length;
+  });
+
+  /** A change of a record that exists, with everything that becomes true with it. */
+  const write = async (
+    command: Advance | Note,
+    change: (before: PaymentRecord | undefined, now: number) => Outcome<Advanced>,
+  ): Promise<Advanced> => {
+    const { payId, seen, receipt, keeping, events } = command;
+    const { to, dropReceipt } = 'to' in command ? command : {};
+    const how = howOf(command);
+    const kept = keeping && keptChange(payId, keeping);
+    const isFirstReceipt = receipt !== undefined && seen?.settledAt === undefined;
+    const guessed = [
+      payKey(payId),
+      ...(isFirstReceipt ? [receiptOfKey(payId)] : []),
+      ...(to === undefined || ENDS_USES[to] === undefined ? [] : openKeysOf(seen)),
+    ];
+    const answer = await transact(guessed, (read, now): Decision<Advanced> => {
+      const before = recordIn(read, payId, seen);
+      const { answer, record, changed } = change(before, now);
+      if (record === undefined || !changed)
+        // What a lost reply wrote is written again: a replica may not have it yet.
+        return how === 'replicated' && record !== undefined && answer.kind === 'done'
+          ? { answer, changes: { ...recordChanges(record, record, madeAt(read, payId)), how } }
+          : { answer };
+      const { names } = madeAt(read, payId) ?? {};
+      const parts: Partial<Changes>[] = [
+        recordChanges(before, record, { record, names: receipt === undefined ? names : namesOf(receipt) }),
+        { documents: endOfUses(read, before, record, now) },
+      ];
+      if (receipt !== undefined) parts.push(book.put(read, receipt, names));
+      if (dropReceipt !== undefined) parts.push(book.drop(read, dropReceipt));
+      if (kept !== undefined) parts.push({ documents: [kept(now)] });
+      return { answer, changes: { ...together(parts), events: events ?? [], how } };
+    });
+    if (receipt?.delivered === true) book.delivered();
+    if (to === 'refused') unpaid.added();
+    return answer;
+  };
+
+  return {
+    async reserve(command) {
+      const { terms, token, proof } = command;
+      const { payId, mandate } = terms;
+      const shown = token?.kind === 'issued' ? tokenKey(token.id) : undefined;
+      const guessed = [
+        ...[payKey(payId), purchaseKey(payId)],
+        ...(proof === undefined ? [] : [refusalKey(proof)]),
+        ...(shown === undefined ? [] : [shown]),
+        ...(mandate === undefined ? [] : claimKeys(claimOf(mandate))),
+      ];
+      return transact(guessed, (read, now): Decision<Reservation> => {
+        const before = recordIn(read, payId);
+        const shownFor = shown === undefined ? undefined : read(shown)?.value;
+        const register = registerIn(read);
+        const outcome = reserve(before, command, now, shownFor);
+        const known = unlessRefused(outcome, before, command, (refused) => read(refusalKey(refused))?.value);
+        const { answer, record, changed } = admitted(known, before, (claim) => reserveUses(register, claim, now));
+        // An attempt that takes over an uncertain settlement may send it: a replica must have the
+        // record as `settling` first, also when another attempt wrote that.
+        const isSettling = answer.kind === 'granted' && answer.record.state === 'settling';
+        const documents = [...register.documents()];
+        if (record === undefined || !(changed || isSettling))
+          return { answer, ...(documents.length === 0 ? {} : { changes: { documents } }) };
+        const isGranted = answer.kind === 'granted';
+        if (isGranted && token?.kind === 'issued' && shownFor === undefined)
+          documents.push({ key: tokenKey(token.id), value: payId, endMs: now + token.forMs });
+        return {
+          answer,
+          changes: {
+            ...together([recordChanges(before, record, { ...madeAt(read, payId), record }), { documents }]),
+            // A take-over rests on a lease that has ended.
+            ...(changed && isGranted && before !== undefined ? { notBefore: before.leaseUntil } : {}),
+            how: isSettling ? 'replicated' : 'now',
+          },
+        };
+      });
+    },
+    advance: (command) => write(command, (before, now) => advance(before, command, now)),
+    note: (command) => write(command, (before, now) => note(before, command, now)),
+    renew: (claim, leaseMs) =>
+      transact([payKey(claim.payId)], (read, now) => {
+        const before = recordIn(read, claim.payId, FORGOTTEN);
+        const { answer, record, changed } = renew(before, { ...claim, leaseMs }, now);
+        if (!changed || record === undefined) return { answer };
+        const made = madeAt(read, claim.payId);
+        // A record that was read without its purchase is not remembered.
+        return { answer, changes: recordChanges(before, record, made && { ...made, record }) };
+      }),
+    async discard(holder, events, refusal) {
+      const { payId, seen } = holder;
+      const refused = refusal === undefined ? [] : [refusalKey(refusal.proof)];
+      const answer = await transact([payKey(payId), ...refused, ...openKeysOf(seen)], (read, now) => {
+        const before = recordIn(read, payId, seen);
+        const { answer, changed } = discard(before, holder);
+        const parts: Partial<Changes>[] = [];
+        if (refusal !== undefined && answer.kind === 'gone') parts.push(refusalChanges(read, refusal, now));
+        if (changed)
+          parts.push({
+            documents: [
+              ...[payKey(payId), purchaseKey(payId)].map((key) => ({ key, value: null })),
+              ...endOfUses(read, before, undefined, now),
+            ],
+            entries: [{ list: OPEN, member: payId }],
+            events,
+          });
+        return parts.length === 0
+          ? { answer }
+          : { answer, changes: { ...together(parts), events: changed ? events : [] } };
+      });
+      if (refusal !== undefined) refusals.added();
+      return answer;
+    },
+    async read(payId) {
+      const found = await store.read([payKey(payId), purchaseKey(payId)]);
+      return recordIn((key) => found.get(key), payId);
+    },
+    async kept(payId) {
+      const bytes = await store.bytes(keptKey(payId));
+      return bytes && keptFrom(keptKey(payId), Buffer.from(bytes));
+    },
+    unpaid: (limit) =>
+      recordsOf(
+        store,
+        UNPAID,
+        Math.min(limit, MOST_UNPAID),
+        { by: 'score', latest: true },
+        ({ state }) => state === 'refused',
+      ),
+    due(limit, withinMs = 0) {
+      const below = store.now() + withinMs;
+      // Between the two reads an attempt may have begun to work on it.
+      return recordsOf(store, OPEN, limit, { by: 'score', below }, ({ dueAt }) => dueAt <= below);
+    },
+    async census() {
+      const listed = store.members(OPEN, { by: 'score', limit: CENSUS_LIMIT });
+      const [open, ids] = await Promise.all([store.size(OPEN), listed]);
+      const found = await store.read(ids.map(payKey));
+      const counted = ids.flatMap((payId) => {
+        const record = readable(found, payId, FORGOTTEN);
+        return typeof record === 'object' ? record : [];
+      });
+      return { open, ...countOpen(counted, store.now()) };
+    },
+    async tidy() {
+      await Promise.all([unpaid.trim(), refusals.trim()]);
+    },
+  };
+}
+
+/** What the document of a payment was made of. */
+interface Made {
+  readonly record: PaymentRecord;
+  /** What its receipt is found by, where this process wrote that. */
+  readonly names?: readonly string[] | undefined;
+}
+
+type Purchase = Pick<PaymentRecord, 'proof' | 'backendRequest'>;
+
+function madeAt(read: Read, payId: string): Made | undefined {
+  return read(payKey(payId))?.made as Made | undefined;
+}
+
+/** `known`: its purchase, or what stands for it. @throws LedgerCorruption */
+function recordIn(read: Read, payId: string, known?: Purchase): PaymentRecord | undefined {
+  const document = read(payKey(payId));
+  if (document === undefined) return undefined;
+  const made = madeAt(read, payId);
+  if (made !== undefined) return made.record;
+  return named(payKey(payId), () => {
+    const held = parsed(document.value) as Omit<PaymentRecord, keyof Purchase>;
+    const stored = (): Partial<Purchase> => {
+      const purchase = read(purchaseKey(payId));
+      return purchase === undefined ? FORGOTTEN : (parsed(purchase.value) as Purchase);
+    };
+    const { proof, backendRequest } = OVER_STATES.includes(held.state) ? FORGOTTEN : (known ?? stored());
+    return assertRecord({ ...held, proof, backendRequest });
+  });
+}
+
+/** Writes a record, and what follows from it alone: its end, and the lists that it stands on. */
+function recordChanges(
+  before: PaymentRecord | undefined,
+  record: PaymentRecord,
+  made: Made | undefined,
+): Pick<Changes, 'documents' | 'entries'> {
+  const { payId, proof, backendRequest } = record;
+  const value = JSON.stringify({ ...record, proof: undefined, backendRequest: undefined });
+  const isOver = OVER_STATES.includes(record.state);
+  const endMs = expiresAt(record);
+  const key = purchaseKey(payId);
+  const purchase = () => {
+    if (isOver) return { key, value: null };
+    return before === undefined ? { key, value: JSON.stringify({ proof, backendRequest }), endMs } : { key, endMs };
+  };
+  const { dueAt, state, answered, changedAt } = record;
+  const entries: EntryChange[] = [];
+  if (dueAt !== before?.dueAt) entries.push({ list: OPEN, member: payId, ...(dueAt === 0 ? {} : { score: dueAt }) });
+  if (state === 'refused' && answered !== undefined) entries.push({ list: UNPAID, member: payId, score: changedAt });
+  return { documents: [{ key: payKey(payId), value, endMs, made: isOver ? undefined : made }, purchase()], entries };
+}
+
+/** A delivery whose bytes left by the store's own mark may be written a little later. */
+function howOf(command: Advance | Note): How {
+  if (!('to' in command)) return 'now';
+  if (REPLICATED.has(command.to)) return 'replicated';
+  // A death before it leaves what a death before the last byte does.
+  return command.to === 'delivered' && command.seen?.sending === 'begun' ? 'later' : 'now';
+}
+
+function openKeysOf(seen: PaymentRecord | undefined): readonly string[] {
+  return seen?.mandate === undefined ? [] : openKeys(claimOf(seen.mandate));
+}
+
+function endOfUses(
+  read: Read,
+  before: PaymentRecord | undefined,
+  after: PaymentRecord | undefined,
+  now: number,
+): Changes['documents'] {
+  const ended = endedUses(before, after);
+  if (ended === undefined) return [];
+  const register = registerIn(read);
+  finishUses(register, ended.claim, ended.how, now);
+  return register.documents();
+}
+
+/** The first reason stays until its end. */
+function refusalChanges(read: Read, refusal: Refusal, now: number): Partial<Changes> {
+  const key = refusalKey(refusal.proof);
+  const endMs = refusalEnds(refusal, now);
+  if (endMs <= now || read(key) !== undefined) return {};
+  return {
+    documents: [{ key, value: refusal.reason, endMs }],
+    entries: [{ list: REFUSED, member: refusal.proof, score: endMs }],
+  };
+}
+
+function together(parts: readonly Partial<Changes>[]): Required<Pick<Changes, 'documents' | 'entries'>> {
+  return {
+    documents: parts.flatMap(({ documents = [] }) => documents),
+    entries: parts.flatMap(({ entries = [] }) => entries),
+  };
+}
+
+/** @throws RangeError a bug of the caller */
+function keptChange(payId: string, keeping: Keeping): (now: number) => Changes['documents'][number] {
+  assertKeeping(keeping);
+  const key = keptKey(payId);
+  const { answer, forMs } = keeping;
+  if (forMs === 0) return () => ({ key, value: null });
+  // Without a new answer the one that is kept stays for that time.
+  if (answer === undefined) return (now) => ({ key, endMs: now + forMs });
+  const { status, headers, body } = answer;
+  const value = Buffer.concat([Buffer.from(JSON.stringify({ status, headers })), SEPARATOR, body]);
+  return (now) => ({ key, value, endMs: now + forMs });
+}
+
+/** @throws LedgerCorruption */
+function keptFrom(key: string, bytes: Buffer): KeptAnswer {
+  return named(key, () => {
+    const end = bytes.indexOf(SEPARATOR);
+    if (end < 0) throw new LedgerCorruption('the kept answer has no head');
+    const head = parsed(bytes.toString('utf8', 0, end)) as Pick<KeptAnswer, 'status' | 'headers'>;
+    return { ...head, body: new Uint8Array(bytes.subarray(end + SEPARATOR.length)) };
+  });
+}
+
+/**
+ * Reads the records of a list, in its order, until there are enough. Damaged ones are skipped, so
+ * that they do not hide all others; `read` throws for them. Entries whose records have ended are
+ * forgotten.
+ */
+async function recordsOf(
+  store: Commits,
+  list: string,
+  limit: number,
+  stretch: Omit<Stretch, 'limit' | 'offset'>,
+  isMeant: (record: PaymentRecord) => boolean,
+): Promise<readonly PaymentRecord[]> {
+  const records = new Map<string, PaymentRecord>();
+  for (let offset = 0; records.size < limit; ) {
+    const ids = await store.members(list, { ...stretch, offset, limit });
+    const found = await store.read(ids.flatMap((payId) => [payKey(payId), purchaseKey(payId)]));
+    for (const payId of ids) {
+      const record = readable(found, payId);
+      if (record === undefined) await forget(store, list, payId);
+      else offset += 1;
+      if (typeof record === 'object' && isMeant(record) && records.size < limit) records.set(payId, record);
+    }
+    if (ids.length < limit) break;
+  }
+  return [...records.values()];
+}
+
+function readable(found: Documents, payId: string, known?: Purchase): PaymentRecord | 'damaged' | undefined {
+  try {
+    return recordIn((key) => found.get(key), payId, known);
+  } catch (thrown) {
+    if (thrown instanceof LedgerCorruption) return 'damaged';
+    throw thrown;
+  }
+}
+
+/** Takes a payment off a list, unless it was reserved again meanwhile. */
+async function forget(store: Commits, list: string, payId: string): Promise<void> {
+  const guard = { key: payKey(payId), expect: null };
+  await store.commit({ documents: [guard], entries: [{ list, member: payId }] }, 'now');
+}
+
+/** Says of what document a rule is broken. */
+function named<Made>(key: string, make: () => Made): Made {
+  try {
+    return make();
+  } catch (thrown) {
+    throw thrown instanceof LedgerCorruption ? new LedgerCorruption(thrown.rule, key) : thrown;
+  }
+}
+
+/** @throws LedgerCorruption */
+function parsed(json: string): object {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw new LedgerCorruption('it is no JSON');
+  }
+  if (typeof value !== 'object' || value === null) throw new LedgerCorruption('it is no object');
+  return value;
+}
