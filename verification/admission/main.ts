@@ -15,8 +15,7 @@ import { generatedPods } from './generated-pods.ts';
 import { judge, judgeProgram } from './judge.ts';
 import { mountParameters, optionsAt } from './manifests.ts';
 import type { Ask, Report } from './outcome.ts';
-import { ruleList, validationList } from './rule-list.ts';
-import { weakenedList } from './weakened-list.ts';
+import { ruleList } from './rule-list.ts';
 import { startWebhook } from './webhook.ts';
 
 const { values } = parseArgs({
@@ -44,7 +43,7 @@ async function isRight(judgeAt: string): Promise<boolean> {
   const file = join(await temporaryDirectory(ends, 'admission-'), 'options.yaml');
   writeFileSync(file, JSON.stringify(options));
   const clusters = { ...clustersOfPolicies(), ...(await startWebhook(ends, mounted)) };
-  const ask: Ask = (reviews, more = {}) => judge(judgeAt, { ...clusters, ...more }, reviews);
+  const ask: Ask = (reviews) => judge(judgeAt, clusters, reviews);
   const fixtures = POD_FIXTURES.map(({ name, pod }) => ({ name, pod }));
 
   const faults: string[] = [];
@@ -52,8 +51,6 @@ async function isRight(judgeAt: string): Promise<boolean> {
     () => fixtureTable(ask, fixtures, options, file),
     () => ruleList(ask, options),
     () => generatedPods(ask, options, { count: Number(values.pods), seed: Number(values.seed) }),
-    () => weakenedList(ask, fixtures, options),
-    () => validationList(ask, options),
   ];
   for (const part of parts) {
     const report = await part();

@@ -5,7 +5,7 @@ import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { FREE } from './clusters.ts';
 import { differences } from './differences.ts';
-import type { Cluster, Review, Verdict } from './judge.ts';
+import type { Review, Verdict } from './judge.ts';
 
 /** A pod of a run, by the name of its case. */
 export interface NamedPod {
@@ -22,7 +22,7 @@ export type Outcome =
 export type Outcomes = ReadonlyMap<string, Outcome>;
 
 /** Puts reviews to the clusters of the run, or to `more`, in one process. */
-export type Ask = (reviews: readonly Review[], more?: Readonly<Record<string, Cluster>>) => Promise<readonly Verdict[]>;
+export type Ask = (reviews: readonly Review[]) => Promise<readonly Verdict[]>;
 
 /** What a part of a run found. */
 export interface Report {

@@ -1,12 +1,8 @@
-/** The list of rules: what the policies let pass, and which validation each rule needs. */
+/** The list of rules: what the policies let pass. */
 
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
-import { clusterOf, withoutInjection } from './clusters.ts';
-import type { Cluster } from './judge.ts';
-import { rendered } from './manifests.ts';
 import { type Ask, faultsOf, type Outcome, type Outcomes, outcomeOf, type Report, withDefaults } from './outcome.ts';
 import { type Rule, rules } from './rules.ts';
-import { without } from './weakened.ts';
 
 /** Walks the rules. */
 export async function ruleList(ask: Ask, options: InjectionOptions): Promise<Report> {
@@ -22,30 +18,13 @@ export async function ruleList(ask: Ask, options: InjectionOptions): Promise<Rep
   return { lines, faults };
 }
 
-/** Takes one validation away at a time: a rule must break, or nothing shows that it is needed. */
-export async function validationList(ask: Ask, options: InjectionOptions): Promise<Report> {
-  const wanted = rules(options);
-  const right = await rightOf(ask, wanted);
-  const lines = ['rules that break without the validation that says'];
-  const faults: string[] = [];
-  for (const { name, objects } of without(rendered('policy'))) {
-    const clusters = { policy: clusterOf(objects), guard: clusterOf(withoutInjection(objects)) };
-    const tried = wanted.filter(({ review }) => review.cluster in clusters);
-    const broken = (await walked(ask, tried, right, clusters)).filter(([, wrong]) => wrong.length > 0);
-    if (broken.length === 0) faults.push(`no rule notices that nothing says: ${name}`);
-    lines.push(`  ${String(broken.length).padStart(3)} ${name}`);
-  }
-  return { lines, faults };
-}
-
 async function walked(
   ask: Ask,
   wanted: readonly Rule[],
   right: Outcomes,
-  clusters: Readonly<Record<string, Cluster>> = {},
 ): Promise<readonly (readonly [string, readonly string[]])[]> {
   const reviews = wanted.map(({ review }) => review);
-  const verdicts = await ask(reviews, clusters);
+  const verdicts = await ask(reviews);
   return reviews.map(({ name }, place) => {
     const verdict = verdicts[place];
     return [name, faultsOf(right.get(name), verdict === undefined ? undefined : outcomeOf(verdict))];

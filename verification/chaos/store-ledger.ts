@@ -2,6 +2,7 @@
 
 import { Redis } from 'ioredis';
 import type { CommerceEvent } from '../../src/events/event.ts';
+import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { MERCHANT_ID } from './fleet.ts';
 
@@ -34,9 +35,12 @@ export interface StoreReader {
   close(): void;
 }
 
-const TAG = `{acg:${MERCHANT_ID}}`;
+const PREFIX = `{acg:${MERCHANT_ID}}:`;
+/** Before the value of a document stands its version, characters. */
+const VERSION_LENGTH = 16;
 const OPEN = new Set(['reserved', 'settling', 'settled']);
 const WAITING = new Set(['worked']);
+const RECEIPT_LISTS = ['done', 'owed', 'uncertain'];
 const PAGE = 1_000;
 
 /** Connects to a Redis that is not killed any more. */
@@ -44,30 +48,25 @@ export function openStoreReader(socketPath: string): StoreReader {
   const redis = new Redis({ path: socketPath });
   // The failing command reports the error.
   redis.on('error', () => undefined);
-  const fields = async (...names: readonly string[]): Promise<readonly (readonly [string, ...(string | null)[]])[]> => {
-    const found: [string, ...(string | null)[]][] = [];
+  const records = async (): Promise<readonly PaymentRecord[]> => {
+    const found: PaymentRecord[] = [];
     let cursor = '0';
     do {
-      const [next, keys] = await redis.scan(cursor, 'MATCH', `${TAG}:pay:*`, 'COUNT', PAGE);
-      const rows = await Promise.all(keys.map((key) => redis.hmget(key, ...names)));
-      for (const [at, key] of keys.entries()) found.push([key.slice(`${TAG}:pay:`.length), ...(rows[at] ?? [])]);
+      const [next, keys] = await redis.scan(cursor, 'MATCH', `${PREFIX}pay:*`, 'COUNT', PAGE);
+      found.push(...(await documentsOf<PaymentRecord>(redis, keys)));
       cursor = next;
     } while (cursor !== '0');
     return found;
   };
-  const inStates = async (states: ReadonlySet<string>): Promise<readonly string[]> => {
-    const rows = await fields('state');
-    return rows.filter(([, state]) => states.has(state ?? '')).map(([payId, state]) => `${payId} ${state}`);
-  };
+  const inStates = async (states: ReadonlySet<string>): Promise<readonly string[]> =>
+    (await records()).filter(({ state }) => states.has(state)).map(({ payId, state }) => `${payId} ${state}`);
   return {
     open: () => inStates(OPEN),
     waiting: () => inStates(WAITING),
     async read() {
-      const rows = await fields('state', 'receiptId', 'recovered', 'tokenDigest');
-      const payments = rows.map(([payId, state, receiptId, recovered, token]) => {
-        const known = { recovered: recovered !== null, hasToken: token !== null };
-        const payment = { state: state ?? '', receiptId: receiptId ?? '', ...known };
-        return [payId, payment] as const;
+      const payments = (await records()).map(({ payId, state, receiptId, recovered, tokenDigest }) => {
+        const known = { recovered: recovered !== undefined, hasToken: tokenDigest !== undefined };
+        return [payId, { state, receiptId, ...known }] as const;
       });
       return { payments: new Map(payments), receipts: await receiptsOf(redis), events: await eventsOf(redis) };
     },
@@ -76,15 +75,24 @@ export function openStoreReader(socketPath: string): StoreReader {
 }
 
 async function receiptsOf(redis: Redis): Promise<ReadonlyMap<string, readonly Receipt[]>> {
-  const all = Object.values(await redis.hgetall(`${TAG}:rcpt`)).map((json) => JSON.parse(json) as Receipt);
-  return Map.groupBy(all, ({ payment }) => payment?.replayKey ?? '');
+  const lists = await Promise.all(RECEIPT_LISTS.map((list) => redis.zrange(`${PREFIX}rcpt:${list}`, '0', '-1')));
+  const keys = [...new Set(lists.flat())].map((id) => `${PREFIX}rcpt:${id}`);
+  return Map.groupBy(await documentsOf<Receipt>(redis, keys), ({ payment }) => payment?.replayKey ?? '');
+}
+
+async function documentsOf<Content>(redis: Redis, keys: readonly string[]): Promise<readonly Content[]> {
+  const found: Content[] = [];
+  for (let at = 0; at < keys.length; at += PAGE)
+    for (const text of await redis.mget(...keys.slice(at, at + PAGE)))
+      if (text !== null) found.push(JSON.parse(text.slice(VERSION_LENGTH)) as Content);
+  return found;
 }
 
 async function eventsOf(redis: Redis): Promise<readonly Omit<CommerceEvent, 'id'>[]> {
   const events: Omit<CommerceEvent, 'id'>[] = [];
   let from = '-';
   for (;;) {
-    const page = await redis.xrange(`${TAG}:ev`, from, '+', 'COUNT', PAGE);
+    const page = await redis.xrange(`${PREFIX}ev`, from, '+', 'COUNT', PAGE);
     for (const [, pairs] of page) events.push(JSON.parse(pairs[pairs.indexOf('e') + 1] ?? '') as CommerceEvent);
     const last = page.at(-1)?.[0];
     if (last === undefined || page.length < PAGE) return events;

@@ -1,11 +1,13 @@
 import { SETTINGS } from '../../spec/checkouts/bed.ts';
-import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from '../../src/checkouts/idempotency.ts';
 import { createIdempotency } from '../../src/checkouts/machine.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
+import { documentClaims } from '../../src/store/port/claims.ts';
+import type { Commits } from '../../src/store/port/commit.ts';
+import { createTransact } from '../../src/store/port/transact.ts';
 import type { SimBackend } from './backend.ts';
 import type { Laws } from './laws.ts';
-import { type Manner, type Mutant, TIMEOUT_MS } from './plan.ts';
+import { type Manner, TIMEOUT_MS } from './plan.ts';
 import type { Process, World } from './world.ts';
 
 /** How a call ended for its caller. `gone`: the gateway died; `left`: the caller did not wait. */
@@ -28,11 +30,10 @@ interface Running {
 
 export function openGateways(
   world: World,
-  parts: { readonly claims: CheckoutClaims; readonly backend: SimBackend; readonly laws: Laws },
+  parts: { readonly store: Commits; readonly backend: SimBackend; readonly laws: Laws },
   manner: Manner,
-  mutant: Mutant,
 ): Gateways {
-  const { claims, backend, laws } = parts;
+  const { store, backend, laws } = parts;
   const tally = new Map<string, number>();
   const running = new Map<number, Running>();
   let started = 0;
@@ -53,20 +54,19 @@ export function openGateways(
   const start = (): Running => {
     started += 1;
     const process = world.process(`gateway ${started}`);
-    const line = world.line(process, claims);
+    const claims = documentClaims(createTransact(world.line(process, store)));
     const time = {
       now: () => world.schedule.now,
       sleep: (ms: number) => world.reply(process, 'wakes', ms),
     };
     const parts = {
-      claims: mutant.claims?.(line) ?? line,
+      claims: claims,
       settings: {
         ...SETTINGS,
         merchant: manner === 'settles' ? 'read-back-only' : 'derived-key',
-        ...mutant.settings,
       },
       deploymentId: DEPLOYMENT,
-      time: mutant.time?.(time) ?? time,
+      time,
     } as const;
     const idempotency = createIdempotency({
       ...parts,
@@ -92,8 +92,7 @@ export function openGateways(
         const gone = (): void => world.later(50, 'connection ends', () => resolve({ kind: 'gone' }));
         process.atEnd.add(gone);
         if (Number.isFinite(patienceMs)) world.later(patienceMs, 'caller leaves', () => resolve({ kind: 'left' }));
-        const work = backend.work(call, process);
-        void idempotency.run(call, TIMEOUT_MS, mutant.work?.(work) ?? work).then((end) => {
+        void idempotency.run(call, TIMEOUT_MS, backend.work(call, process)).then((end) => {
           process.atEnd.delete(gone);
           count(`ended ${end.kind}${end.kind === 'answered' ? ` ${end.from}` : ''}`);
           resolve(end);

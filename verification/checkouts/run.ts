@@ -1,13 +1,15 @@
 import { SETTINGS } from '../../spec/checkouts/bed.ts';
-import { tableClaims } from '../../spec/checkouts/table-claims.ts';
-import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import { modelCommits } from '../../spec/store/model.ts';
 import type { KeyedCall } from '../../src/checkouts/idempotency.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
+import { documentClaims } from '../../src/store/port/claims.ts';
+import type { Commits } from '../../src/store/port/commit.ts';
+import { createTransact } from '../../src/store/port/transact.ts';
 import { type Chance, chanceOf } from '../chaos/sim/chance.ts';
 import { type SimBackend, simBackend } from './backend.ts';
 import { type CallEnd, DEPLOYMENT, type Gateways, openGateways } from './gateways.ts';
 import { createLaws, type Laws } from './laws.ts';
-import { type Manner, type Mutant, NO_MUTANT } from './plan.ts';
+import type { Manner } from './plan.ts';
 import { createWorld, type World } from './world.ts';
 
 const MANNERS: readonly Manner[] = ['reports', 'settles', 'deduplicates'];
@@ -33,11 +35,9 @@ export interface Outcome {
   readonly trace: readonly string[];
 }
 
-/** The options of a run besides its seed. `openClaims`: the store, by its clock. */
+/** The options of a run besides its seed. */
 export interface RunOptions {
-  readonly mutant?: Mutant;
   readonly traced?: boolean;
-  readonly openClaims?: (now: () => number) => CheckoutClaims;
 }
 
 interface Sim {
@@ -52,17 +52,14 @@ interface Sim {
  * Buyers on one session, gateways that die, a faulty backend; then no faults, and every key gets an
  * answer.
  */
-export async function runSeed(
-  seed: number,
-  { mutant = NO_MUTANT, traced = false, openClaims = tableClaims }: RunOptions = {},
-): Promise<Outcome> {
+export async function runSeed(seed: number, { traced = false }: RunOptions = {}): Promise<Outcome> {
   const chance = chanceOf(seed);
   const manner = MANNERS[seed % MANNERS.length] ?? 'reports';
   const world = createWorld(chanceOf(~seed), traced);
   const laws = createLaws();
   const backend = simBackend(world, laws, manner, chanceOf(seed ^ 0x5eed));
-  const claims = openClaims(() => Math.floor(world.schedule.now));
-  const gateways = openGateways(world, { claims, backend, laws }, manner, mutant);
+  const store = modelCommits(() => Math.floor(world.schedule.now));
+  const gateways = openGateways(world, { store, backend, laws }, manner);
   const sim: Sim = { world, gateways, backend, laws, chance };
 
   const last = crowd(sim, manner);
@@ -72,7 +69,7 @@ export async function runSeed(
   for (const call of open) void untilAnswered(sim, call).then(() => open.delete(call));
   await world.pass(QUIET_MS);
   for (const { key } of open) laws.broken(`${key} never comes to an answer`);
-  await checkOwners(sim, claims);
+  await checkOwners(sim, store);
   return { seed, manner, violations: laws.violations, tally: gateways.tally, trace: world.schedule.trace ?? [] };
 }
 
@@ -115,8 +112,9 @@ async function open(sim: Sim, clientId: string, uses: (call: KeyedCall) => void)
 }
 
 /** A session that a client got is its own, and does not exist for others. */
-async function checkOwners({ laws, world }: Sim, claims: CheckoutClaims): Promise<void> {
+async function checkOwners({ laws, world }: Sim, store: Commits): Promise<void> {
   const time = { now: () => world.schedule.now, sleep: async () => undefined };
+  const claims = documentClaims(createTransact(store));
   const sessions = createSessions({ claims, settings: SETTINGS, deploymentId: DEPLOYMENT, servesUnknown: false, time });
   for (const [sessionId, owner] of laws.sessions)
     for (const client of CLIENTS) {

@@ -1,4 +1,4 @@
-import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import type { Commits } from '../../src/store/port/commit.ts';
 import { StoreError } from '../../src/store/port/store.ts';
 import type { Chance } from '../chaos/sim/chance.ts';
 import { type Actor, Schedule, type Step } from '../chaos/sim/schedule.ts';
@@ -24,7 +24,7 @@ export interface World {
   /** Resolves when a process gets a reply; never when it has died before. */
   reply(process: Process, label: string, ms: number): Promise<void>;
   /** The store as a process reaches it: over a connection that loses commands and replies. */
-  line(process: Process, claims: CheckoutClaims): CheckoutClaims;
+  line(process: Process, store: Commits): Commits;
   process(name: string): Process;
   /** Runs the steps of a time, milliseconds. */
   pass(ms: number): Promise<void>;
@@ -56,7 +56,7 @@ export function createWorld(chance: Chance, traced: boolean): World {
     later: (ms, label, run) => schedule.after(ms, { kind: 'world', label, actor: undefined, run }),
     reply: (actor, label, ms) =>
       new Promise((resolve) => schedule.after(ms, { kind: 'reply', label, actor, run: resolve })),
-    line(process, claims) {
+    line(process, store) {
       const over = async <Answer>(label: string, command: () => Promise<Answer>): Promise<Answer> => {
         const fault = world.faultsOver
           ? 'none'
@@ -72,12 +72,9 @@ export function createWorld(chance: Chance, traced: boolean): World {
         return answer;
       };
       return {
-        claim: (claim) => over('claim', () => claims.claim(claim)),
-        finish: (hold, answer) => over('finish', () => claims.finish(hold, answer)),
-        unknown: (hold, end) => over('unknown', () => claims.unknown(hold, end)),
-        release: (hold) => over('release', () => claims.release(hold)),
-        own: (owning) => over('own', () => claims.own(owning)),
-        ownership: (owning) => over('ownership', () => claims.ownership(owning)),
+        ...store,
+        commit: (commit, how) => over('commit', () => store.commit(commit, how)),
+        read: (keys) => over('read', () => store.read(keys)),
       };
     },
     process(name) {

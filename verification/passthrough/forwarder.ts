@@ -1,7 +1,6 @@
 /**
  * The least gateway: sends each request where the decision of `src/passthrough` says, and forwards
- * what passes with its target as it came. The decision can be weakened, which the gateway itself
- * has no setting for.
+ * what passes with its target as it came.
  */
 
 import { once } from 'node:events';

@@ -7,7 +7,7 @@ import { type Chance, chanceOf } from '../chaos/sim/chance.ts';
 import { type RouteOf, routesOf } from './gateway.ts';
 import type { Merchant } from './merchant.ts';
 import { type Case, sendAll } from './send.ts';
-import { type Step, stepOf } from './weakened.ts';
+import { type Step, stepOf } from './steps.ts';
 
 /** Whether a request has to pass; else what must keep it: a step, or the sale in place. */
 type Expected = 'pass' | 'in_place' | Step;

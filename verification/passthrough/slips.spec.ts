@@ -5,8 +5,7 @@ import { harmlessCases, measureHarmless } from './harmless.ts';
 import { type Merchant, startMerchant } from './merchant.ts';
 import { casesOf, caseText, measure } from './slips.ts';
 import { spellings } from './spellings.ts';
-import { behind, ENTRANCES, MERCHANTS, withoutStep } from './table.ts';
-import type { Step } from './weakened.ts';
+import { behind, ENTRANCES, MERCHANTS } from './table.ts';
 
 const open = ENTRANCES.gateway;
 const SEED = 7;
@@ -17,16 +16,6 @@ const cases = casesOf(
   ['GET', 'POST'],
 );
 const harmless = harmlessCases(200, SEED);
-
-/** The merchant that shows best what each step is for. */
-const SHOWN_BY: Readonly<Record<string, Step>> = {
-  'bare URL': 'target',
-  'Express 4': 'tolerant',
-  Hono: 'ambiguous',
-  'Hono, {.+}': 'second',
-  'path from a parameter': 'second',
-  'bare, decoded and normalised, any method': 'methods',
-};
 
 for (const kind of MERCHANTS)
   describe(`what is sold by a merchant with ${kind.name}`, () => {
@@ -57,13 +46,6 @@ for (const kind of MERCHANTS)
       );
       assert.equal(outcome.unchanged + outcome.refusedByRule.length, harmless.length);
     });
-
-    const step = SHOWN_BY[kind.name];
-    if (step !== undefined)
-      it(`runs unpaid without the step "${step}" of the rule`, async () => {
-        const { executed } = await withoutStep(merchant, step, cases);
-        assert.ok(executed.length > 0);
-      });
   });
 
 describe('the spellings', () => {

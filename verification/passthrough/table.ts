@@ -1,4 +1,4 @@
-/** Makes the slip table: what ran at each merchant, with and without each step of the rule. */
+/** Makes the slip table: what ran at each merchant. */
 
 import { openForwarder } from './forwarder.ts';
 import { FRAMEWORKS } from './frameworks.ts';
@@ -9,7 +9,6 @@ import { READERS } from './readers.ts';
 import { ROUTERS } from './routers.ts';
 import type { Case } from './send.ts';
 import { measure, type Outcome } from './slips.ts';
-import { STEPS, type Step, stepOf, without } from './weakened.ts';
 
 /** Every merchant of the table. */
 export const MERCHANTS: readonly MerchantKind[] = [...FRAMEWORKS, ...READERS, ...ROUTERS];
@@ -28,8 +27,6 @@ export interface Row {
   /** Without anything in front of it: shows that the spellings reach what is sold. */
   readonly bare: Outcome;
   readonly guarded: Outcome;
-  /** Of the cases that only this step refuses. */
-  readonly without: Readonly<Record<Step, Outcome>>;
   readonly harmless: HarmlessOutcome;
 }
 
@@ -42,29 +39,15 @@ export async function measureRow(
 ): Promise<Row> {
   const merchant = await startMerchant(kind);
   try {
-    const weakened: Partial<Record<Step, Outcome>> = {};
-    for (const step of Object.keys(STEPS) as Step[]) weakened[step] = await withoutStep(merchant, step, cases);
     return {
       merchant: kind.name,
       bare: await measure(merchant, merchant.port, cases),
       guarded: await behind(merchant, open, (port) => measure(merchant, port, cases)),
-      without: weakened as Record<Step, Outcome>,
       harmless: await behind(merchant, open, (port) => measureHarmless(merchant, port, harmless)),
     };
   } finally {
     await merchant.close();
   }
-}
-
-/** What runs when one step of the rule is missing. The other cases are decided as before. */
-export async function withoutStep(merchant: Merchant, step: Step, cases: readonly Case[]): Promise<Outcome> {
-  const routeOf = routesOf(merchant.port);
-  const affected = cases.filter(({ method, target }) => {
-    const req = { method, url: target };
-    return stepOf(routeOf(req), req) === step;
-  });
-  const weakened: Open = (port) => openForwarder(port, without(step, routeOf));
-  return await behind(merchant, weakened, (port) => measure(merchant, port, affected));
 }
 
 /** Measures through the entrance that stands in front of the merchant meanwhile. */

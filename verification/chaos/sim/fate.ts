@@ -6,7 +6,7 @@ import type { RailFaults } from './rail.ts';
 
 /**
  * A fault at a point. `crash` and `pause` affect the process of the step, the others a payment: the
- * store loses its record or the last writes, or the payer uses the nonce elsewhere.
+ * store loses everything or the last commits, or the payer uses the nonce elsewhere.
  */
 export type PointFault =
   | { readonly kind: 'crash' }
@@ -35,6 +35,8 @@ export interface Fate extends Wire, RailFaults {
   restartMs(): number;
   /** Between two rounds of a reconciler, milliseconds. */
   roundMs(): number;
+  /** How far a process that starts is off the store's clock, milliseconds. */
+  clockErrorMs(): number;
   /** Ends all faults. */
   endFaults(): void;
 }

@@ -49,6 +49,7 @@ export interface GatewayPorts {
   readonly payToExclusive: boolean;
   readonly sink: EventSink;
   readonly random: () => number;
+  readonly warnings: DeliveryWarnings;
   /** Reports an error of the code under test. */
   readonly onBug: (thrown: unknown) => void;
 }
@@ -84,8 +85,6 @@ export function requestIdOf(index: number): string {
   return `req_${index}`;
 }
 
-const NO_WARNINGS: DeliveryWarnings = { unwritten: () => undefined, unmarked: () => undefined };
-
 export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { process, ledger, rail, exchange, reserveBackend, resource, payToExclusive, sink, onBug } = ports;
   const { time } = process;
@@ -95,7 +94,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const selling = createSelling(new Map([[RESOURCE_ID, offerOf(ports.settle)]]));
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
   const settler = createSettler({ ledger, rail, leases, unpaidWork, payToExclusive, onStoreLoss: 'deliver', time });
-  const checkouts = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, NO_WARNINGS, time);
+  const checkouts = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, ports.warnings, time);
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(
     examine,

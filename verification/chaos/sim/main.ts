@@ -6,7 +6,7 @@
 
 import { parseArgs } from 'node:util';
 import { CRASH, casesOf, failureReport, LONG_PAUSE, sweep } from './crashes.ts';
-import { AFTER_MUTANTS, MUTANTS } from './mutants.ts';
+import { ALL_MUTANTS } from './mutants.ts';
 import { NO_MUTANT } from './run.ts';
 import { report, runSeed, shrink } from './seeds.ts';
 
@@ -20,7 +20,7 @@ const { values } = parseArgs({
     deep: { type: 'boolean', default: false },
   },
 });
-const mutant = [...MUTANTS, ...AFTER_MUTANTS].find(({ name }) => name === values.mutant) ?? NO_MUTANT;
+const mutant = ALL_MUTANTS.find(({ name }) => name === values.mutant) ?? NO_MUTANT;
 const began = performance.now();
 
 function print(line: object): void {

@@ -1,15 +1,14 @@
 /** Mandates and their register in the simulation. */
 
-import { claimOf, type MapRows, mapRows, useOf } from '../../../spec/mandates/register/register-map.ts';
+import { claimOf, useOf } from '../../../spec/mandates/register/register-map.ts';
 import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../../../src/mandates/ap2/model/verdict.ts';
 import type { MandateService } from '../../../src/mandates/mandate-service.ts';
-import type { MandateClaim } from '../../../src/mandates/register/register.ts';
-import { finishUses, type OpenMandateState, reserveUses } from '../../../src/mandates/register/register-table.ts';
-import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { endedUses } from '../../../src/payments/ledger/table.ts';
+import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';
+import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import type { BuyerPlan, Purchase } from './buyer.ts';
 import type { Reply } from './connection.ts';
+import type { SimStore } from './store.ts';
 
 /** Longer than any run, seconds. */
 const FOR_EVER_S = 30 * 24 * 60 * 60;
@@ -104,45 +103,17 @@ function accepted({ name, since }: Carried): AcceptedMandate {
   };
 }
 
-/** The uses that a simulated store remembers, written with its records. */
-export class SimUses {
-  #rows: MapRows = mapRows();
-
-  /** Why a claim cannot be reserved; undefined: it is. */
-  reserve(claim: MandateClaim, now: number) {
-    return reserveUses(this.#rows, claim, now);
-  }
-
-  /** A record was written. */
-  follow(before: PaymentRecord | undefined, after: PaymentRecord | undefined, now: number): void {
-    const ended = endedUses(before, after);
-    if (ended !== undefined) finishUses(this.#rows, ended.claim, ended.how, now);
-  }
-
-  /** Records and uses are in one log, so the store loses them together. */
-  rebuild(records: Iterable<PaymentRecord>, now: number): void {
-    this.#rows = mapRows();
-    for (const record of records) {
-      const reserved = { ...record, state: 'reserved' } as const;
-      const claim = endedUses(reserved, undefined)?.claim;
-      if (claim === undefined || record.state === 'refused') continue;
-      reserveUses(this.#rows, claim, now);
-      if (PAID.has(record.state)) finishUses(this.#rows, claim, 'commit', now);
-    }
-  }
-
-  /** What is wrong in the register: the uses of a mandate must be those of its payments. */
-  wrong(records: Iterable<PaymentRecord>): string | undefined {
-    const held = [...records].filter(({ mandate, state }) => mandate !== undefined && state !== 'refused');
-    if (new Set(held.map(({ mandate }) => mandate)).size < held.length) return 'one mandate, two payments';
-    const paid = held.filter(({ state }) => PAID.has(state)).length;
-    const open = held.length - paid;
-    const { spent, pending, uses, puses } = this.#rows.states.get(OPEN) ?? NONE;
-    const found = [spent, pending, uses, puses].join(' ');
-    return found === [paid, open, paid, open].join(' ')
-      ? undefined
-      : `the mandate has ${found}, its payments are ${paid} paid and ${open} open`;
-  }
+/** What is wrong in the register: the uses of a mandate must be those of its payments. */
+export function wrongUses(store: SimStore): string | undefined {
+  const held = [...store.records.values()].filter(({ mandate, state }) => mandate !== undefined && state !== 'refused');
+  if (new Set(held.map(({ mandate }) => mandate)).size < held.length) return 'one mandate, two payments';
+  const paid = held.filter(({ state }) => PAID.has(state)).length;
+  const open = held.length - paid;
+  const { spent, pending, uses, puses } = store.openMandate(OPEN) ?? NONE;
+  const found = [spent, pending, uses, puses].join(' ');
+  return found === [paid, open, paid, open].join(' ')
+    ? undefined
+    : `the mandate has ${found}, its payments are ${paid} paid and ${open} open`;
 }
 
 const PAID: ReadonlySet<PaymentState> = new Set(['settled', 'delivered', 'undelivered', 'refundDue']);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CRASH, casesOf, sweep } from './crashes.ts';
 import type { Mutant } from './mutant.ts';
-import { AFTER_MUTANTS, MUTANTS } from './mutants.ts';
+import { ALL_MUTANTS } from './mutants.ts';
 import { runSeed } from './seeds.ts';
 
 /** The laws must notice a wrong design within so many seeds. */
@@ -24,7 +24,7 @@ async function caughtByCrashes(mutant: Mutant): Promise<readonly string[]> {
 }
 
 describe('the simulator notices', () => {
-  for (const mutant of [...MUTANTS, ...AFTER_MUTANTS])
+  for (const mutant of ALL_MUTANTS)
     it(mutant.name, async () => {
       const violations = await (mutant.needsCrashes ? caughtByCrashes(mutant) : caughtBySeeds(mutant));
       assert.ok(

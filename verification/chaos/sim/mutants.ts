@@ -1,9 +1,15 @@
 /** The wrong designs that the simulator must notice. */
 
 import { randomUUID } from 'node:crypto';
-import type { Advance, Keeping, Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import type {
+  Advance,
+  Holder,
+  Keeping,
+  Note,
+  PaymentLedger,
+  PaymentRecord,
+} from '../../../src/payments/ledger/ledger.ts';
 import { receiptOf } from '../../../src/payments/ledger/payment-receipt.ts';
-import * as table from '../../../src/payments/ledger/table.ts';
 import type { Settlement } from '../../../src/payments/rail.ts';
 import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
@@ -11,7 +17,7 @@ import { transactionOf } from './chain.ts';
 import type { Mutant } from './mutant.ts';
 
 /** Wrong designs, most of them common. Each changes one port. */
-export const MUTANTS: readonly Mutant[] = [
+const MUTANTS: readonly Mutant[] = [
   {
     name: '402 when the settlement did not answer',
     shows: /one call paid \d times|402 for/,
@@ -68,44 +74,45 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a settlement that may have begun is forgotten',
     shows: /illegal: settling -> reserved/,
-    table: {
-      reserve: (record, command, now) =>
-        table.reserve(record?.state === 'settling' && record.leaseUntil <= now ? undefined : record, command, now),
-    },
+    reads: (record, now) => (record.state === 'settling' && record.leaseUntil <= now ? undefined : record),
   },
   {
     name: 'no fencing',
     shows: /illegal transition/,
-    table: {
-      advance: (record, command, now) => table.advance(record, asHolderOf(record, command), now),
-      note: (record, command, now) => table.note(record, asHolderOf(record, command), now),
-      discard: (record, command) => table.discard(record, asHolderOf(record, command)),
-    },
+    ledger: (ledger) => ({
+      ...ledger,
+      advance: async (command) => ledger.advance(await asHolder(ledger, command)),
+      note: async (command) => ledger.note(await asHolder(ledger, command)),
+      discard: async (holder, ...more) => ledger.discard(await asHolder(ledger, holder), ...more),
+    }),
   },
   {
     name: 'reservations ignore live leases',
     shows: /a live lease was taken/,
-    table: {
-      reserve: (record, command, now) =>
-        table.reserve(record === undefined ? record : { ...record, leaseUntil: 0 }, command, now),
-    },
+    reads: (record) => ({ ...record, leaseUntil: 0 }),
   },
   {
     name: 'leases by the clock of each process',
     shows: /a live lease was taken/,
-    skewMs: (process) => (process.startsWith('A') ? 9_000 : 0),
+    commits: (commits, process) => {
+      const skewMs = process.startsWith('A') ? 9_000 : 0;
+      return {
+        ...commits,
+        now: () => commits.now() + skewMs,
+        commit: ({ notBefore: _unchecked, ...commit }, how) => commits.commit(commit, how),
+      };
+    },
   },
   {
     name: 'the table does not ask what was bought',
     shows: /an answer to something else/,
-    table: {
-      reserve: (record, command, now) =>
-        table.reserve(
-          record,
-          { ...command, terms: { ...command.terms, bind: record?.bind ?? command.terms.bind } },
-          now,
-        ),
-    },
+    ledger: (ledger) => ({
+      ...ledger,
+      async reserve(command) {
+        const { bind = command.terms.bind } = (await ledger.read(command.terms.payId)) ?? {};
+        return ledger.reserve({ ...command, terms: { ...command.terms, bind } });
+      },
+    }),
   },
   {
     name: 'delivered before the answer is sent',
@@ -141,23 +148,33 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a delivered payment can be delivered again',
     shows: /illegal: delivered -> undelivered/,
-    table: {
-      reserve: (record, command, now) =>
-        table.reserve(record?.state === 'delivered' ? { ...record, state: 'undelivered' } : record, command, now),
-    },
+    reads: (record) => (record.state === 'delivered' ? { ...record, state: 'undelivered' } : record),
   },
   {
-    name: 'the event is written after the state',
+    name: 'events are written apart from their commit',
     shows: /\b0 events/,
-    ledger: (ledger) => ({
-      ...ledger,
-      async advance(command) {
-        const advanced = await ledger.advance({ ...command, events: [] });
-        if (advanced.kind === 'done')
-          await ledger.note({ ...command, facts: {}, step: randomUUID(), events: command.events });
-        return advanced;
+    commits: (commits) => ({
+      ...commits,
+      async commit({ events = [], ...commit }, how) {
+        const committed = await commits.commit(commit, how);
+        if (committed.kind === 'done' && events.length > 0) await commits.commit({ documents: [], events }, how);
+        return committed;
       },
     }),
+  },
+  {
+    name: 'a repeated write has a step of its own',
+    shows: /events payment\.settled|sent [2-9] times|a bug: illegal transition/,
+    ledger: (ledger) => ({
+      ...ledger,
+      advance: (command) => ledger.advance({ ...command, step: randomUUID() }),
+      note: (command) => ledger.note({ ...command, step: randomUUID() }),
+    }),
+  },
+  {
+    name: 'a payment is forgotten after a failed delivery',
+    shows: /illegal: undelivered -> /,
+    reads: ({ state, ...record }) => (state === 'undelivered' ? undefined : { ...record, state }),
   },
   {
     name: 'no receipt with a refund',
@@ -176,13 +193,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the token of a purchase that runs or waits is not asked for',
     shows: /a guarded answer to a call without its secret/,
-    table: {
-      reserve: (record, command, now) => {
-        if (record?.tokenDigest === undefined) return table.reserve(record, command, now);
-        const { tokenDigest } = record;
-        return table.reserve(record, { ...command, terms: { ...command.terms, tokenDigest } }, now);
+    ledger: (ledger) => ({
+      ...ledger,
+      async reserve(command) {
+        const { tokenDigest = command.terms.tokenDigest } = (await ledger.read(command.terms.payId)) ?? {};
+        const terms = tokenDigest === undefined ? command.terms : { ...command.terms, tokenDigest };
+        return ledger.reserve({ ...command, terms });
       },
-    },
+    }),
   },
   {
     name: 'no process renews leases',
@@ -193,6 +211,67 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'nothing is ever due',
     shows: /left open as|open after a day/,
     ledger: (ledger) => ({ ...ledger, due: async () => [] }),
+  },
+];
+
+/** Wrong ways to write to the store. */
+const WRITTEN: readonly Mutant[] = [
+  {
+    name: 'a commit does not compare versions',
+    shows: /a live lease was taken|the fence fell|illegal: /,
+    commits: (commits) => ({
+      ...commits,
+      commit: ({ documents, ...commit }, how) =>
+        commits.commit({ ...commit, documents: documents.map(({ expect: _seen, ...document }) => document) }, how),
+    }),
+  },
+  {
+    name: 'a conflict passes for done',
+    shows: /an answer leaves unmarked/,
+    commits: (commits) => ({
+      ...commits,
+      async commit(commit, how) {
+        const committed = await commits.commit(commit, how);
+        return committed.kind === 'conflict' ? { kind: 'done' } : committed;
+      },
+    }),
+  },
+  {
+    name: 'every commit is answered before it is made',
+    shows: /a request that must not be repeated was sent/,
+    commits: (commits) => ({
+      ...commits,
+      async commit(commit, how) {
+        void commits.commit(commit, how).catch(() => undefined);
+        return { kind: 'done' };
+      },
+    }),
+  },
+  {
+    name: 'entries of lists are written apart from their commit',
+    shows: /left open as|open after a day/,
+    commits: (commits) => ({
+      ...commits,
+      async commit({ entries = [], ...commit }, how) {
+        const committed = await commits.commit(commit, how);
+        if (committed.kind === 'done' && entries.length > 0) await commits.commit({ documents: [], entries }, how);
+        return committed;
+      },
+    }),
+  },
+  {
+    name: 'documents of one commit are written one by one',
+    shows: /the mandate has|no receipt for|no answer is kept/,
+    commits: (commits) => ({
+      ...commits,
+      async commit({ documents, ...commit }, how) {
+        for (const document of documents.slice(1)) {
+          const committed = await commits.commit({ documents: [document] }, how);
+          if (committed.kind !== 'done') return committed;
+        }
+        return commits.commit({ ...commit, documents: documents.slice(0, 1) }, how);
+      },
+    }),
   },
 ];
 
@@ -252,10 +331,7 @@ const WORKED_FIRST: readonly Mutant[] = [
   {
     name: 'an answer that was worked for is forgotten with its lease',
     shows: /illegal: worked -> reserved/,
-    table: {
-      reserve: (record, command, now) =>
-        table.reserve(record?.state === 'worked' && record.leaseUntil <= now ? undefined : record, command, now),
-    },
+    reads: (record, now) => (record.state === 'worked' && record.leaseUntil <= now ? undefined : record),
   },
   {
     name: 'settling is not written before the money moves',
@@ -312,7 +388,11 @@ const WORKED_FIRST: readonly Mutant[] = [
   },
 ];
 
-export const AFTER_MUTANTS: readonly Mutant[] = WORKED_FIRST.map((mutant) => ({ ...mutant, settle: 'after' }));
+export const ALL_MUTANTS: readonly Mutant[] = [
+  ...MUTANTS,
+  ...WRITTEN,
+  ...WORKED_FIRST.map((mutant): Mutant => ({ ...mutant, settle: 'after' })),
+];
 
 /** Whether a write brings the backend's answer, which must be kept with it. */
 function isSealed({ facts }: Pick<Advance, 'facts'>): boolean {
@@ -342,10 +422,8 @@ function nonceOf({ payload }: Parameters<PaymentRail['settle']>[0]): string {
   return payload.payload.authorization.nonce;
 }
 
-function asHolderOf<Command extends { readonly owner: string; readonly fence: number }>(
-  record: PaymentRecord | undefined,
-  command: Command,
-): Command {
+async function asHolder<Command extends Holder>(ledger: PaymentLedger, command: Command): Promise<Command> {
+  const record = await ledger.read(command.payId);
   return record === undefined ? command : { ...command, owner: record.owner, fence: record.fence };
 }
 

@@ -78,6 +78,7 @@ export function plannedFate(script: Script): PlannedFate {
     patienceMs: () => (faultsOver ? PATIENCE_MS : (patience.shift() ?? PATIENCE_MS)),
     restartMs: () => RESTART_MS,
     roundMs: () => ROUND_MS,
+    clockErrorMs: () => 0,
     endFaults() {
       faultsOver = true;
     },

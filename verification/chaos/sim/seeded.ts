@@ -38,6 +38,8 @@ const SETTLE_FAULTS: readonly SettleFault[] = [
 ];
 const MERCHANT_FAULTS: readonly MerchantFault[] = ['fails', 'cut', 'breaks', 'unwritten', 'slow', 'lags'];
 const STORE_FAULTS: readonly StoreFault[] = ['unreceived', 'unanswered', 'late'];
+/** Of both directions, within and beyond what a store accepts. */
+const CLOCK_ERRORS_MS = [0, 0, 0, -900, 900, -20_000, 20_000] as const;
 const PATIENCE_MS = 30_000;
 /** With a crash at every second step a run would show only restarts. */
 const MOST_POINT_FAULTS = 8;
@@ -90,6 +92,7 @@ export function seededFate(
     patienceMs: () => (happens(rates.hangUp) ? chance.below(2_000) : PATIENCE_MS),
     restartMs: () => 500 + chance.below(10_000),
     roundMs: () => 300 + latency.below(300),
+    clockErrorMs: () => (faultsOver ? 0 : latency.pick(CLOCK_ERRORS_MS)),
     endFaults() {
       faultsOver = true;
     },

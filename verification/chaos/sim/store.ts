@@ -1,123 +1,85 @@
-/** The store of the simulation. */
+/** The store of the simulation: a model of its port, with everything that was committed to it. */
 
-import {
-  firstShown,
-  type KeptAnswers,
-  keepAnswer,
-  noteToken,
-  type ShownTokens,
-} from '../../../spec/store/table-store.ts';
+import { type ModelCommits, modelCommits } from '../../../spec/store/model.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
-import type {
-  Advance,
-  Claim,
-  Holder,
-  Keeping,
-  KeptAnswer,
-  Note,
-  PaymentRecord,
-  Refusal,
-  Reservation,
-  Reserve,
-} from '../../../src/payments/ledger/ledger.ts';
-import { refusalEnds, unlessRefused } from '../../../src/payments/ledger/refusals.ts';
-import * as table from '../../../src/payments/ledger/table.ts';
-import { admitted } from '../../../src/payments/ledger/table.ts';
+import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';
+import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import { SimUses } from './mandate.ts';
+import type { Commit, Committed, Document } from '../../../src/store/port/commit.ts';
+import type { Process } from './process.ts';
 
-/** The state machine that a store runs: the real one, or a mutant of it. */
-export type Table = Pick<typeof table, 'reserve' | 'advance' | 'note' | 'renew' | 'discard'>;
+/** What changes of a payment, as it is stored. */
+export type HeldRecord = Omit<PaymentRecord, 'proof' | 'backendRequest'>;
 
-/** What a write did to a record. */
+/** What a commit did to a record. */
 export interface Change {
   readonly payId: string;
-  readonly before: PaymentRecord | undefined;
-  readonly after: PaymentRecord | undefined;
-  /** The receipt as it stands after the write. */
+  readonly before: HeldRecord | undefined;
+  readonly after: HeldRecord | undefined;
+  /** The receipt as it stands after the commit. */
   readonly receipt: Receipt | undefined;
+  readonly by: Process;
 }
 
-interface Version {
+interface Logged {
   readonly at: number;
-  readonly record: PaymentRecord | undefined;
-  readonly receipt: Receipt | undefined;
-  readonly events: number;
+  readonly commit: Commit;
 }
 
-/**
- * The state machine over maps. Every method is one atomic write; the simulation decides when it
- * happens.
- */
+const PAYMENT = 'pay:';
+const EPOCH = JSON.stringify({ born: 0, openFrom: 0 });
+
+/** The documents of all processes. The simulation decides when a commit arrives. */
 export class SimStore {
-  readonly records = new Map<string, PaymentRecord>();
-  readonly receipts = new Map<string, Receipt>();
-  readonly uses = new SimUses();
-  readonly #tokens: ShownTokens = new Map();
-  /** Of payment transitions, by payment. */
-  readonly events = new Map<string, EventDraft[]>();
+  /** As they were written last, also those that have ended. */
+  readonly records = new Map<string, HeldRecord>();
   /** Payments of which the store has lost something. */
   readonly damaged = new Set<string>();
-  readonly #answers: KeptAnswers = new Map();
-  readonly #refusals = new Map<string, { readonly reason: string; readonly until: number }>();
-  readonly #versions = new Map<string, Version[]>();
-  readonly #now: () => number;
-  readonly #table: Table;
+  readonly now: () => number;
   readonly #onChange: (change: Change) => void;
+  #model: ModelCommits;
+  #log: Logged[] = [];
 
-  constructor(now: () => number, onChange: (change: Change) => void, mutant: Partial<Table> = {}) {
-    this.#now = now;
+  constructor(now: () => number, onChange: (change: Change) => void) {
+    this.now = now;
     this.#onChange = onChange;
-    this.#table = { ...table, ...mutant };
+    this.#model = emptyModel(now);
   }
 
-  reserve(command: Reserve, skewMs = 0): Reservation {
-    const { payId } = command.terms;
-    const before = this.records.get(payId);
-    const now = this.#now();
-    const outcome = this.#table.reserve(before, command, now + skewMs, firstShown(this.#tokens, command, now));
-    const taken = unlessRefused(outcome, before, command, (proof) => {
-      const found = this.#refusals.get(proof);
-      return found !== undefined && found.until > now ? found.reason : undefined;
-    });
-    const allowed = admitted(taken, before, (claim) => this.uses.reserve(claim, now));
-    if (allowed.changed && allowed.answer.kind === 'granted') noteToken(this.#tokens, command, now);
-    return this.#settle(payId, allowed);
+  commit(commit: Commit, by: Process): Committed {
+    const written = paymentsIn(commit).map((payId) => ({ payId, before: this.#record(payId) }));
+    const committed = this.#model.make(commit);
+    if (committed.kind !== 'done') return committed;
+    this.#log.push({ at: this.now(), commit });
+    for (const { payId, before } of written) {
+      const after = this.#follow(payId);
+      const receipt = this.#parsed<Receipt>(`rcpt:${(after ?? before)?.receiptId}`);
+      if (before !== undefined || after !== undefined) this.#onChange({ payId, before, after, receipt, by });
+    }
+    return committed;
   }
 
-  advance(command: Advance) {
-    const outcome = this.#table.advance(this.records.get(command.payId), command, this.#now());
-    return this.#settle(command.payId, outcome, command);
+  documentAt(key: string): Document | undefined {
+    return this.#model.documentAt(key);
   }
 
-  note(command: Note) {
-    const outcome = this.#table.note(this.records.get(command.payId), command, this.#now());
-    return this.#settle(command.payId, outcome, command);
+  get model(): ModelCommits {
+    return this.#model;
   }
 
-  renew(claim: Claim, leaseMs: number): boolean {
-    const { payId } = claim;
-    return this.#settle(payId, this.#table.renew(this.records.get(payId), { ...claim, leaseMs }, this.#now()));
+  isKept(payId: string): boolean {
+    return this.documentAt(`res:${payId}`) !== undefined;
   }
 
-  discard(held: Holder, events: readonly EventDraft[], refusal?: Refusal) {
-    const discarded = this.#settle(held.payId, this.#table.discard(this.records.get(held.payId), held), { events });
-    const known = this.#refusals.get(refusal?.proof ?? '');
-    if (refusal !== undefined && discarded.kind === 'gone' && (known?.until ?? 0) <= this.#now())
-      this.#refusals.set(refusal.proof, { reason: refusal.reason, until: refusalEnds(refusal, this.#now()) });
-    return discarded;
+  openMandate(id: string): OpenMandateState | undefined {
+    return this.#parsed(`ap2:open:${id}`);
   }
 
-  kept(payId: string): KeptAnswer | undefined {
-    const kept = this.#answers.get(payId);
-    return kept !== undefined && kept.until > this.#now() ? kept.answer : undefined;
-  }
-
-  due(limit: number): readonly PaymentRecord[] {
-    return [...this.records.values()]
-      .filter(({ dueAt }) => dueAt !== 0 && dueAt <= this.#now())
-      .sort((a, b) => a.dueAt - b.dueAt || (a.payId < b.payId ? -1 : 1))
-      .slice(0, limit);
+  /** Those of the commits of a payment; of all of them without one. */
+  events(payId?: string): readonly EventDraft[] {
+    return this.#log.flatMap(({ commit }) =>
+      payId === undefined || paymentsIn(commit).includes(payId) ? (commit.events ?? []) : [],
+    );
   }
 
   /** When the next record is due, milliseconds; infinite when none will be. */
@@ -128,62 +90,51 @@ export class SimStore {
   }
 
   /**
-   * A power cut, a failover, a flush: the record is gone. Receipts and events have keys of their
-   * own and stay.
+   * A power cut with a log that is synced once a second: the commits of the last `ms` are gone. A
+   * flush: all of them.
    */
-  lose(payId: string): void {
-    if (!this.records.delete(payId)) return;
-    this.#answers.delete(payId);
-    this.damaged.add(payId);
-    this.uses.rebuild(this.records.values(), this.#now());
+  rollBack(ms = Number.POSITIVE_INFINITY): void {
+    const kept = this.#log.filter(({ at }) => at <= this.now() - ms);
+    const lost = this.#log.slice(kept.length).flatMap(({ commit }) => paymentsIn(commit));
+    for (const payId of lost) this.damaged.add(payId);
+    this.#log = kept;
+    this.#model = emptyModel(this.now);
+    for (const { commit } of kept) this.#model.make(unconditional(commit));
+    for (const payId of lost) this.#follow(payId);
   }
 
-  /** A power cut with a log that is synced once a second: the last writes of a payment are gone. */
-  rollBack(payId: string, ms: number): void {
-    const versions = this.#versions.get(payId) ?? [];
-    const old = versions.findLast(({ at }) => at <= this.#now() - ms);
-    if (old === undefined || old === versions.at(-1)) return;
-    this.damaged.add(payId);
-    this.#answers.delete(payId);
-    if (old.record === undefined) this.records.delete(payId);
-    else this.records.set(payId, old.record);
-    if (old.receipt !== undefined) this.receipts.set(old.receipt.id, old.receipt);
-    this.events.get(payId)?.splice(old.events);
-    this.uses.rebuild(this.records.values(), this.#now());
-  }
-
-  #settle<Answer>(
-    payId: string,
-    { answer, record, changed }: table.Outcome<Answer>,
-    carried: {
-      readonly receipt?: Receipt;
-      readonly dropReceipt?: string;
-      readonly keeping?: Keeping;
-      readonly events?: readonly EventDraft[];
-    } = {},
-  ): Answer {
-    if (!changed) return answer;
-    const before = this.records.get(payId);
-    const { receipt, keeping, events = [] } = carried;
+  #follow(payId: string): HeldRecord | undefined {
+    const record = this.#record(payId);
     if (record === undefined) this.records.delete(payId);
     else this.records.set(payId, record);
-    this.uses.follow(before, record, this.#now());
-    if (receipt !== undefined) this.receipts.set(receipt.id, receipt);
-    if (carried.dropReceipt !== undefined) this.receipts.delete(carried.dropReceipt);
-    keepAnswer(this.#answers, payId, keeping, this.#now());
-    const written = entry(this.events, payId);
-    written.push(...events);
-    const known = this.receipts.get((record ?? before)?.receiptId ?? '');
-    entry(this.#versions, payId).push({ at: this.#now(), record, receipt: known, events: written.length });
-    this.#onChange({ payId, before, after: record, receipt: known });
-    return answer;
+    return record;
+  }
+
+  #record(payId: string): HeldRecord | undefined {
+    return this.#parsed(PAYMENT + payId);
+  }
+
+  #parsed<Content>(key: string): Content | undefined {
+    const document = this.documentAt(key);
+    return document && (JSON.parse(document.value) as Content);
   }
 }
 
-function entry<T>(map: Map<string, T[]>, key: string): T[] {
-  const there = map.get(key);
-  if (there !== undefined) return there;
-  const made: T[] = [];
-  map.set(key, made);
-  return made;
+function emptyModel(now: () => number): ModelCommits {
+  const model = modelCommits(now);
+  // A gateway begins it when it opens a store.
+  model.put('ap2:epoch', EPOCH);
+  return model;
+}
+
+/** The payments whose record a commit writes. */
+function paymentsIn({ documents }: Commit): readonly string[] {
+  return documents
+    .filter(({ key, value }) => value !== undefined && key.startsWith(PAYMENT))
+    .map(({ key }) => key.slice(PAYMENT.length));
+}
+
+/** A commit that was made, to be made again. */
+function unconditional({ notBefore: _checked, documents, ...commit }: Commit): Commit {
+  return { ...commit, documents: documents.map(({ expect: _seen, ...document }) => document) };
 }

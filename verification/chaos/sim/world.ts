@@ -56,9 +56,10 @@ export class World implements Conductor {
     this.chain = new SimChain(now);
     this.laws = new Laws(setting.settle, this.chain, now, (line) => this.schedule.log(line));
     const changed = (change: Change): void => {
-      const { payId, after } = change;
+      const { payId, before, after, by } = change;
+      if (after !== undefined && after.owner !== before?.owner) this.#holders.set(after.owner, by);
       const isAnswered = after?.answered !== undefined && (after.state === 'worked' || after.state === 'settling');
-      if (isAnswered && this.store.kept(payId) === undefined && !this.store.damaged.has(payId))
+      if (isAnswered && !this.store.isKept(payId) && !this.store.damaged.has(payId))
         this.laws.broken('answered, and no answer is kept');
       this.schedule.log(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
       this.laws.changed(change, this.store.damaged.has(payId));
@@ -66,7 +67,7 @@ export class World implements Conductor {
       if (this.#lostLiveLease(change)) this.laws.broken('an attempt that lives lost its lease');
     };
     // The clock of a real store counts whole milliseconds.
-    this.store = new SimStore(() => Math.floor(this.schedule.now), changed, mutant.table);
+    this.store = new SimStore(() => Math.floor(this.schedule.now), changed);
     this.#facilitator = new Facilitator(this.chain, this.schedule, fate);
     this.merchant = new SimMerchant(setting.honoursKeys, fate, (key, by) => this.#asked(key, by), mutant);
     this.#pods = new Pods({
@@ -159,14 +160,18 @@ export class World implements Conductor {
     if (this.store.damaged.has(record.payId)) return;
     if (this.#hasAnswer(record.payId)) this.laws.broken('the backend is asked again for an answer that is kept');
     const earlier = this.#answersOf.get(record.payId);
+    const waiting = this.store.records.get(earlier ?? '');
     // A call with that proof for something else, or without its token, gets no answer of it.
-    const isTheirs = record.tokenDigest !== undefined && this.store.records.get(earlier ?? '')?.bind === record.bind;
-    if (earlier !== undefined && isTheirs && record.settle === 'after' && this.#hasAnswer(earlier))
+    const isTheirs = record.tokenDigest !== undefined && waiting?.bind === record.bind;
+    // Another payment for it may stand, of a process that has died meanwhile.
+    const { bought = record.payId } = waiting ?? {};
+    const isTaken = bought !== record.payId && this.store.records.has(bought);
+    if (earlier !== undefined && isTheirs && !isTaken && record.settle === 'after' && this.#hasAnswer(earlier))
       this.laws.broken('the backend is asked again for an answer that waits');
   }
 
   #hasAnswer(payId: string): boolean {
-    const isKept = this.store.records.get(payId)?.answered !== undefined && this.store.kept(payId) !== undefined;
+    const isKept = this.store.records.get(payId)?.answered !== undefined && this.store.isKept(payId);
     return isKept && !this.store.damaged.has(payId);
   }
 
@@ -180,12 +185,14 @@ export class World implements Conductor {
       case 'pause':
         process.pausedUntil = this.schedule.now + fault.ms;
         return;
-      default:
-        for (const payId of [...this.store.records.keys()]) {
-          if (fault.kind === 'lose') this.store.lose(payId);
-          else if (fault.kind === 'rollBack') this.store.rollBack(payId, fault.ms);
-          else this.chain.spendElsewhere(this.laws.nonceOf(payId));
-        }
+      case 'lose':
+        this.store.rollBack();
+        return;
+      case 'rollBack':
+        this.store.rollBack(fault.ms);
+        return;
+      case 'spend':
+        for (const payId of this.store.records.keys()) this.chain.spendElsewhere(this.laws.nonceOf(payId));
     }
   }
 
@@ -195,13 +202,13 @@ export class World implements Conductor {
     const mutant = this.#mutant;
     const onBug = (thrown: unknown): void =>
       this.laws.broken(`a bug: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
-    const hold = (owner: string): void => void this.#holders.set(owner, process);
-    const ledger = ledgerPort(process, this.store, mutant.skewMs?.(name) ?? 0, onBug, hold);
+    const line = { mutant, clockErrorMs: this.#fate.clockErrorMs() };
+    const { ledger, watched } = ledgerPort(process, this.store, line, onBug);
     const rail = createSimRail(process, this.setting.rail, this.#facilitator, this.#fate, this.chain);
     return createSimGateway({
       process,
       ledger: mutant.ledger?.(ledger) ?? ledger,
-      watched: { read: (payId) => process.ask('look', () => this.store.records.get(payId)) },
+      watched,
       rail: mutant.rail?.(rail, this.chain) ?? rail,
       exchange: this.merchant.exchange(process),
       reserveBackend: this.merchant.reserve(process),
@@ -210,6 +217,7 @@ export class World implements Conductor {
       payToExclusive: this.setting.payToExclusive,
       sink: { push: (event) => void this.flushed.push(event), withdraw: () => [] },
       random: () => 0.5,
+      warnings: { unwritten: () => undefined, unmarked: ({ payId }) => void this.laws.unmarked.add(payId) },
       onBug,
     });
   }

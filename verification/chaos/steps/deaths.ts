@@ -6,7 +6,7 @@ import { insist, sendUntilCut, signedCall } from './buyer.ts';
 import type { Ground } from './ground.ts';
 import { checkLedgers } from './ledgers.ts';
 import { fateOf, type Kind, later, purchaseOf, settingsFor } from './purchases.ts';
-import { type Launch, openSite, type SiteParts } from './site.ts';
+import { openSite, type SiteParts } from './site.ts';
 
 /** A purchase during which the gateway dies. */
 export interface Death {
@@ -32,16 +32,12 @@ export interface Wait {
 
 /**
  * A gateway dies at the step and starts again, while the buyer retries with the same proof.
- * Afterwards the ledgers must be as without a death. `launch`: how both processes are run.
+ * Afterwards the ledgers must be as without a death.
  */
-export async function dieAndReturn(
-  ground: Ground,
-  { where, kind, step, again, key }: Death,
-  launch: Launch = {},
-): Promise<Wait> {
+export async function dieAndReturn(ground: Ground, { where, kind, step, again, key }: Death): Promise<Wait> {
   const purchase = purchaseOf(kind);
   const site = await openSite(ground, { ...where, ...settingsFor(kind) });
-  const doomed = await site.start({ ...launch, halt: { at: step, signal: 'SIGKILL' } });
+  const doomed = await site.start({ halt: { at: step, signal: 'SIGKILL' } });
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input, key);
   const first = sendUntilCut(call, site.baseUrl);
   assert.deepEqual(await doomed.ended, { code: null, signal: 'SIGKILL' });
@@ -53,7 +49,7 @@ export async function dieAndReturn(
 
   const insisting = insist(call, site.baseUrl);
   if (again !== undefined) {
-    const second = site.start({ ...launch, halt: { at: again, signal: 'SIGKILL' } });
+    const second = site.start({ halt: { at: again, signal: 'SIGKILL' } });
     // Its reconciler may reach the step before the process is ready.
     await second.then(
       ({ ended }) => ended,
@@ -61,7 +57,7 @@ export async function dieAndReturn(
     );
     died = performance.now();
   }
-  const gateway = await site.start(launch);
+  const gateway = await site.start();
   try {
     const restarted = performance.now();
     const response = await insisting;

@@ -4,7 +4,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';
 import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { redisKeys } from '../../../src/store/redis/keys.ts';
+import { VERSION_LENGTH } from '../../../src/store/port/commit.ts';
+import { keyPrefix } from '../../../src/store/redis/keys.ts';
 import type { Ground } from './ground.ts';
 import { databasePath, type Site, type SiteParts } from './site.ts';
 
@@ -20,6 +21,9 @@ type Share = Readonly<Record<'spent' | 'pending' | 'uses' | 'puses', string>>;
 
 /** A closed mandate for the checkout, one for the payment, and the checkout itself. */
 const ONCE = 3;
+/** Where their documents are. */
+const ONCE_KEY = 'ap2:once:';
+const OPEN_KEY = 'ap2:open:';
 const NOTHING: Uses = { once: 0, open: [] };
 
 /**
@@ -44,20 +48,27 @@ export async function readUses(ground: Ground, site: Site, store: SiteParts['sto
 function inDatabase(path: string): Uses {
   const db = new DatabaseSync(path, { readOnly: true });
   try {
-    const once = db.prepare('SELECT id FROM mandates_once').all().length;
-    const states = db.prepare('SELECT state FROM mandates_open').all();
-    return { once, open: states.map(({ state }) => shareIn(String(state))) };
+    const valuesOf = (prefix: string) =>
+      db
+        .prepare('SELECT value FROM documents WHERE key GLOB ?')
+        .all(`${prefix}*`)
+        .map(({ value }) => String(value));
+    return { once: valuesOf(ONCE_KEY).length, open: valuesOf(OPEN_KEY).map(shareIn) };
   } finally {
     db.close();
   }
 }
 
 async function inRedis({ redis }: Ground, { merchantId }: Site): Promise<Uses> {
-  const keys = redisKeys(merchantId);
   const client = new Redis(redis.socketPath);
   try {
-    const states = await client.hvals(keys.mandatesOpen);
-    return { once: await client.zcard(keys.mandatesOnce), open: states.map(shareIn) };
+    const keysOf = (prefix: string) => client.keys(`${keyPrefix(merchantId)}${prefix}*`);
+    const open = await keysOf(OPEN_KEY);
+    const states = open.length === 0 ? [] : await client.mget(...open);
+    return {
+      once: (await keysOf(ONCE_KEY)).length,
+      open: states.map((text) => shareIn((text ?? '').slice(VERSION_LENGTH))),
+    };
   } finally {
     client.disconnect();
   }

@@ -18,7 +18,6 @@ import { type Halt, halted } from './halted.ts';
 /** How a gateway of a site is run. */
 export interface Launch {
   readonly halt?: Halt<PaymentStep>;
-  readonly entry?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly execArgv?: readonly string[];
 }
@@ -94,12 +93,11 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
     baseUrl,
     payTo,
     merchantId,
-    async start({ halt, entry, env = {}, execArgv = [] } = {}) {
+    async start({ halt, env = {}, execArgv = [] } = {}) {
       const launch = halted(halt);
       const gateway = await prepared.start({
         env: { ...launch.env, ...env },
         execArgv: [...execArgv, ...launch.execArgv],
-        entry,
       });
       ground.keep(gateway.kill);
       return gateway;

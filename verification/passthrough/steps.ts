@@ -1,30 +1,14 @@
-/**
- * The decision of the passthrough without one of its steps, for the positive control of the slip
- * table: a table that shows no slip without them would show nothing with them either.
- */
+/** The steps of the passthrough's decision. */
 
 import type { RequestLine, Route } from '../../src/passthrough/route.ts';
-import type { RouteOf } from './gateway.ts';
 import { SOLD } from './paths.ts';
 
-export const STEPS = {
-  target: 'targets that no server should be sent',
-  tolerant: 'plain paths compared without case, escapes and slash',
-  ambiguous: 'paths that servers read differently',
-  second: 'other names of what is sold',
-  methods: 'every method of a sold path',
-} as const;
-
-/** One part of the rule. */
-export type Step = keyof typeof STEPS;
-
-/** Lets pass what only this step refuses. */
-export function without(step: Step, routeOf: RouteOf): RouteOf {
-  return (req) => {
-    const route = routeOf(req);
-    return stepOf(route, req) === step ? { kind: 'pass' } : route;
-  };
-}
+/**
+ * One part of the rule: `target` refuses targets that no server should be sent, `tolerant` compares
+ * plain paths without case, escapes and slash, `ambiguous` refuses paths that servers read
+ * differently, `second` other names of what is sold, `methods` every method of a sold path.
+ */
+export type Step = 'target' | 'tolerant' | 'ambiguous' | 'second' | 'methods';
 
 /** The step that refused; undefined when none did. */
 export function stepOf(route: Route, { url = '' }: RequestLine): Step | undefined {
