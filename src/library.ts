@@ -14,12 +14,12 @@ import { loadConfig, parseConfig } from './config/load.ts';
 import { secretsOf } from './config/secrets.ts';
 import { createRail, type X402Rail } from './payments/x402/create-rail.ts';
 import { createListener } from './server/listener/listen.ts';
+import type { Store } from './store/documents/store.ts';
 import { openStore } from './store/open.ts';
-import type { Store } from './store/port/store.ts';
 import { createLog, refusalLog } from './telemetry/log/log.ts';
 
 export { ConfigError } from './problems/problem.ts';
-export { StoreError } from './store/port/store.ts';
+export { StoreError } from './store/port/store-error.ts';
 export type { Store, X402Rail };
 
 /** A handler of requests, as Express and `node:http` take it. */

@@ -6,7 +6,7 @@ import { leaseFor } from '../../src/checkouts/leases.ts';
 import { createIdempotency } from '../../src/checkouts/machine.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
 import type { IdempotencySettings } from '../../src/checkouts/settings.ts';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Time } from '../../src/time/time.ts';
 import { rest } from '../payments/settlement/virtual-time.ts';

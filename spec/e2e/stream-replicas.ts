@@ -1,7 +1,7 @@
 /** Gateway processes of one merchant over one Redis, for specs of the event stream. */
 
 import { randomBytes } from 'node:crypto';
-import type { Store } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';

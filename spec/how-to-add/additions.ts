@@ -191,7 +191,7 @@ const STORE: Addition = {
   files: {
     'src/store/memory/open.ts': `
 import type { StoreLimits } from '../port/settings.ts';
-import type { Store } from '../port/store.ts';
+import type { Store } from '../documents/store.ts';
 import { openSqliteStore } from '../sqlite/open.ts';
 
 /** A store that ends with the process. */
@@ -206,7 +206,7 @@ export function openMemoryStore(limits: StoreLimits): Store {
       before(`  if (engine.kind === 'sqlite')`, `  if (engine.kind === 'memory') return openMemoryStore(limits);\n`),
     ),
     'src/store/port/settings.ts': behind(`  readonly engine: `, `{ readonly kind: 'memory' } | `),
-    'src/store/port/store.ts': behind(`  readonly name: `, `'memory' | `),
+    'src/store/documents/store.ts': behind(`  readonly name: `, `'memory' | `),
     'src/resources/discovery.ts': all(
       behind(`const STORES: Readonly<Record<`, `'memory' | `),
       before(

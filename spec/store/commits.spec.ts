@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { Redis } from 'ioredis';
 import type { Commit, Commits, Documents, EntryChange, Stretch } from '../../src/store/port/commit.ts';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { createTransact, parsed, type Transact } from '../../src/store/port/transact.ts';
 import { redisCommits } from '../../src/store/redis/commits.ts';
 import { redisFeed } from '../../src/store/redis/feed.ts';

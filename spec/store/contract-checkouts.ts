@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { Claim, Owning } from '../../src/checkouts/claims.ts';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import {
   BRIEF_MS,
   checkoutClaim,

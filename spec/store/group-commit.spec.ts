@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
 import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { MAX_GROUP } from '../../src/store/sqlite/group-commit.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';

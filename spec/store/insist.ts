@@ -1,4 +1,4 @@
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 
 /**
  * Asks again while the store does not answer: on a busy machine a command may miss its deadline. A

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
-import { type Store, StoreError } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { until } from '../support/redis-replicas.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';

@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { MandateClaim } from '../../src/mandates/register/register.ts';
-import type { Store } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { claimOf, mandateText, useOf } from '../mandates/register/register-map.ts';

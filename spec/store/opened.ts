@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import type { Advanced, PaymentRecord, Reservation } from '../../src/payments/ledger/ledger.ts';
 import type { ReceiptPage } from '../../src/receipts/receipt.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import type { StoreLimits } from '../../src/store/port/settings.ts';
-import type { Store } from '../../src/store/port/store.ts';
 import { recordIn, terms } from '../payments/ledger/samples.ts';
 
 /** Small enough to be filled by a test. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { until } from '../support/redis-replicas.ts';
 import { checkoutClaim, FIRST, grantedAfter, holdOf, LONG_MS, nextOf, timeless } from './checkout-samples.ts';
 import { lossyStore } from './lossy-store.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import type { Redis } from 'ioredis';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { event, move, recordIn, terms } from '../payments/ledger/samples.ts';
 import type { TestRedis } from '../support/redis.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Store, StoreError } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { event, move, terms } from '../payments/ledger/samples.ts';
 import { until } from '../support/redis-replicas.ts';

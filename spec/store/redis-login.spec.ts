@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Store } from '../../src/store/port/store.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const LIMITS = { eventsMaxLength: 100, receiptsMaxLength: 100, replicas: 1 } as const;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { receiptId } from '../../src/receipts/receipt.ts';
-import type { Store } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { receipt } from '../payments/ledger/samples.ts';
 import { idsIn } from './opened.ts';

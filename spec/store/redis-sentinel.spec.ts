@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EventTail } from '../../src/events/event.ts';
-import type { Store } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { event, holder, move, recordIn, terms } from '../payments/ledger/samples.ts';
 import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import type { RedisSettings } from '../../src/store/port/settings.ts';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { event, holder, move, receipt, recordIn, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { createAuthority } from '../support/certificates.ts';

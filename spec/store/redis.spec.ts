@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import type { EventBatch } from '../../src/events/event.ts';
 import { MAX_KEPT_BYTES, type PaymentRecord } from '../../src/payments/ledger/ledger.ts';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { costs } from '../../src/store/redis/setup.ts';
 import { claimOf, useOf } from '../mandates/register/register-map.ts';

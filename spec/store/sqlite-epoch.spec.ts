@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, it } from 'node:test';
 import type { MandateClaim } from '../../src/mandates/register/register.ts';
-import type { Store } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { claimOf, useOf } from '../mandates/register/register-map.ts';
 import { refused, reserveWith } from './contract-mandates.ts';

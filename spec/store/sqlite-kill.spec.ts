@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import type { EventQuery, EventType } from '../../src/events/event.ts';
 import { readStoredMandate } from '../../src/mandates/stored-mandate.ts';
 import type { Receipt, ReceiptQuery } from '../../src/receipts/receipt.ts';
-import type { Store } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { leash } from '../../tools/local-world/leash.ts';
 import { CARRIED, STATES, type Stage } from './purchases.ts';

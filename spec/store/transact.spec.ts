@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Commit } from '../../src/store/port/commit.ts';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import { createTransact } from '../../src/store/port/transact.ts';
 import { modelCommits } from './model.ts';
 

@@ -12,8 +12,8 @@ import { createListener } from '../../src/server/listener/listen.ts';
 import type { EventLoopLag } from '../../src/server/load-shedding/event-loop-lag.ts';
 import type { AppProbeSettings } from '../../src/sidecar/app-probe-settings.ts';
 import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Store } from '../../src/store/port/store.ts';
 import { createLog, type Log, refusalLog } from '../../src/telemetry/log/log.ts';
 import { type ConfigObject, type WorldParts, worldConfig } from './config.ts';
 

@@ -1,7 +1,7 @@
 /** Keeps the store within its bounds in the background, and reports what was dropped. */
 
 import type { TrimmedReceipts } from '../receipts/receipt.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Store } from '../store/documents/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { inTime } from '../time/time.ts';

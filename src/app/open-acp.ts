@@ -21,7 +21,7 @@ import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedde
 import { createSlots, type Slots } from '../server/load-shedding/slots.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Store } from '../store/documents/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Watch } from '../telemetry/metrics/call-metrics.ts';
 import { watchCheckouts } from '../telemetry/metrics/checkout-metrics.ts';

@@ -19,7 +19,7 @@ import { clientNetwork, wideNetwork } from '../server/rate-limit/client-address.
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import { createFence } from '../sidecar/fence.ts';
 import { createLifecycle } from '../sidecar/lifecycle.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Store } from '../store/documents/store.ts';
 import { type Monitor, startMonitor } from '../telemetry/health/monitor.ts';
 import { watched } from '../telemetry/health/watched.ts';
 import { failureLog, healthLog, type Log } from '../telemetry/log/log.ts';

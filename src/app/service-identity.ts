@@ -6,7 +6,7 @@
 import type { GatewayConfig } from '../config/document/config.ts';
 import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import { ConfigError } from '../problems/problem.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Store } from '../store/documents/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
 
 /** The name of the value that says whose a store is. */

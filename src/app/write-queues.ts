@@ -1,9 +1,9 @@
 /** Opens the queues of entries that are written to the store off the request path. */
 
 import type { EventDraft } from '../events/event.ts';
+import { createWriteBehind, type WriteBehind } from '../events/write-behind.ts';
 import type { Receipt } from '../receipts/receipt.ts';
-import type { Store } from '../store/port/store.ts';
-import { createWriteBehind, type WriteBehind } from '../store/port/write-behind.ts';
+import type { Store } from '../store/documents/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 

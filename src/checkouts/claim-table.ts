@@ -1,6 +1,6 @@
 /**
  * The claim machine of checkout operations as a pure table: record and command in, answer and
- * record out. `store/port/claims.ts` runs it over documents.
+ * record out. `document-claims.ts` runs it over documents.
  */
 
 import type { Claim, Claimed, Hold, SealedAnswer, Unknown, UnknownEnd } from './claims.ts';

@@ -15,7 +15,7 @@ import { readRefund } from '../payments/x402/refund/transfer.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { ConfigError } from '../problems/problem.ts';
 import type { Receipt } from '../receipts/receipt.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Store } from '../store/documents/store.ts';
 import { UsageError } from './exit-code.ts';
 import { isoMilliseconds } from './option-values.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';

@@ -4,7 +4,7 @@ import { requireAsset } from '../payments/x402/chain/asset-check.ts';
 import type { Rpc } from '../payments/x402/chain/rpc.ts';
 import { openNodes } from '../payments/x402/open-node.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Store } from '../store/documents/store.ts';
 import { type StoreSettings, withStore } from './with-store.ts';
 
 /**

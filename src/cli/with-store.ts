@@ -2,8 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import type { GatewayConfig } from '../config/document/config.ts';
+import type { Store } from '../store/documents/store.ts';
 import { openStore } from '../store/open.ts';
-import type { Store } from '../store/port/store.ts';
 import { NoInputError, UnavailableError } from './exit-code.ts';
 
 /** What a store is opened from. */

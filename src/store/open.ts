@@ -3,8 +3,8 @@
 import { createKeyRing, type KeyRing, type SealingKey } from '../crypto/seal.ts';
 import type { RegisterEpoch } from '../mandates/register/register.ts';
 import { sealedLedger, type Unreadable } from '../payments/ledger/sealed-ledger.ts';
+import type { Store } from './documents/store.ts';
 import type { StorageConfig } from './port/settings.ts';
-import type { Store } from './port/store.ts';
 import type { StoreLog } from './redis/connection.ts';
 import type * as SqliteModule from './sqlite/open.ts';
 

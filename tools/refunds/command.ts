@@ -21,7 +21,7 @@ import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';
 import { whyElsewhere } from '../../src/payments/x402/wire/elsewhere.ts';
 import type { X402Config } from '../../src/payments/x402/wire/settings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
-import type { Store } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { agreed } from '../pay/agreed.ts';
 import { type DueRefund, dueAmong, named, undelivered } from './due.ts';
 import { keySigner, programSigner, readKey } from './signer.ts';

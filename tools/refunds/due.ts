@@ -3,7 +3,7 @@
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { refundNonce } from '../../src/payments/x402/refund/transfer.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import type { Store } from '../../src/store/port/store.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 
 /** Receipts of one page. */
 const PAGE = 500;

@@ -9,9 +9,9 @@ import { REASONS, type Reason } from '../../src/mandates/ap2/model/reasons.ts';
 import { createTrustedIssuers } from '../../src/mandates/ap2/trust/issuers.ts';
 import { createMandateVerifier, type MandateVerifier } from '../../src/mandates/ap2/verify/verify.ts';
 import type { MandateRegister, RegisterEpoch } from '../../src/mandates/register/register.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { StorageConfig } from '../../src/store/port/settings.ts';
-import type { Store } from '../../src/store/port/store.ts';
 import {
   type Expectation,
   type Outcome,

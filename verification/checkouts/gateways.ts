@@ -1,8 +1,8 @@
 import { SETTINGS } from '../../spec/checkouts/bed.ts';
+import { documentClaims } from '../../src/checkouts/document-claims.ts';
 import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from '../../src/checkouts/idempotency.ts';
 import { createIdempotency } from '../../src/checkouts/machine.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
-import { documentClaims } from '../../src/store/port/claims.ts';
 import type { Commits } from '../../src/store/port/commit.ts';
 import { createTransact } from '../../src/store/port/transact.ts';
 import type { SimBackend } from './backend.ts';

@@ -1,8 +1,8 @@
 import { SETTINGS } from '../../spec/checkouts/bed.ts';
 import { modelCommits } from '../../spec/store/model.ts';
+import { documentClaims } from '../../src/checkouts/document-claims.ts';
 import type { KeyedCall } from '../../src/checkouts/idempotency.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
-import { documentClaims } from '../../src/store/port/claims.ts';
 import type { Commits } from '../../src/store/port/commit.ts';
 import { createTransact } from '../../src/store/port/transact.ts';
 import { type Chance, chanceOf } from '../chaos/sim/chance.ts';

@@ -1,5 +1,5 @@
 import type { Commits } from '../../src/store/port/commit.ts';
-import { StoreError } from '../../src/store/port/store.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
 import type { Chance } from '../chaos/sim/chance.ts';
 import { type Actor, Schedule, type Step } from '../chaos/sim/schedule.ts';
 

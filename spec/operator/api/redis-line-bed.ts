@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { after, before, type TestContext } from 'node:test';
 import { Redis } from 'ioredis';
-import type { Store } from '../../../src/store/port/store.ts';
+import type { Store } from '../../../src/store/documents/store.ts';
 import { openRedisStore } from '../../../src/store/redis/open.ts';
 import type { StreamClient } from '../../support/event-stream.ts';
 import { eventually } from '../../support/records.ts';

@@ -8,7 +8,7 @@ import {
   TOKEN_CHARACTERS,
   type TokenKeys,
 } from '../../../src/payments/pricing/buyer-token.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { keyOf, MAX_TIMEOUT_SECONDS, SCOPE, TERMS, tokensUnder } from '../settlement/tokens.ts';
 

@@ -5,7 +5,7 @@ import { JOIN_MS, joining, MOST_COPIES } from '../../../src/payments/settlement/
 import { createLeases, LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import type { Settler } from '../../../src/payments/settlement/settle.ts';
 import type { Paid, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { keptAnswer } from '../ledger/samples.ts';
 import { PAID } from './scripted-rail.ts';
 import { rest, virtualTime } from './virtual-time.ts';

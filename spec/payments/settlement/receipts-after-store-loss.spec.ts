@@ -8,7 +8,7 @@ import { receiptFromChain } from '../../../src/payments/x402/chain/chain-receipt
 import type { ChainPayment } from '../../../src/payments/x402/chain/payment-logs.ts';
 import { replayKey } from '../../../src/payments/x402/wire/payload-schema.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import type { Store } from '../../../src/store/port/store.ts';
+import type { Store } from '../../../src/store/documents/store.ts';
 import { openRedisStore } from '../../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { type Chance, chanceOf } from '../../../verification/chaos/sim/chance.ts';

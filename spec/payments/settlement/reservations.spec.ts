@@ -8,7 +8,7 @@ import {
   LONGEST_LEASE_MS,
   RENEW_EVERY_MS,
 } from '../../../src/payments/settlement/reservations.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { seedOf } from '../../../verification/chaos/seed.ts';
 import { PAID } from './scripted-rail.ts';
 import { rest, virtualTime } from './virtual-time.ts';

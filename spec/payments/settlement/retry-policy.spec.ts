@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { persist } from '../../../src/payments/settlement/retry-policy.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { skippedTime } from './virtual-time.ts';
 
 describe('a write that must not be lost', () => {

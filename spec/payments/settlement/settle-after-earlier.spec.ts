@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { RECORD_RETENTION_MS } from '../../../src/payments/ledger/transitions.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { sha256 } from '../ledger/samples.ts';
 import { ANSWER } from './scripted-work.ts';
 import { freshTerms, worldOfEachTest } from './world.ts';

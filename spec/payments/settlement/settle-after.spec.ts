@@ -4,7 +4,7 @@ import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { RECORD_RETENTION_MS } from '../../../src/payments/ledger/transitions.ts';
 import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { PAID, SPENT } from './scripted-rail.ts';
 import { ANSWER, BROKEN, TOO_LARGE } from './scripted-work.ts';
 import { refusalIn, worldOfEachTest } from './world.ts';

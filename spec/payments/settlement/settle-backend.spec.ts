@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { PAID } from './scripted-rail.ts';
 import { worldOfEachTest } from './world.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
 import { worldOfEachTest } from './world.ts';
 

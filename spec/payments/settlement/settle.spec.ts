@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { keyDigest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { PAYMENT_CHANNEL } from '../../../src/payments/steps.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { stepsOf } from '../steps.ts';
 import { HASH, PAID } from './scripted-rail.ts';
 import { freshTerms, refusalIn, worldOfEachTest } from './world.ts';

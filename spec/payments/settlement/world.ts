@@ -24,7 +24,8 @@ import { storedProof } from '../../../src/payments/settlement/stored-purchase.ts
 import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
 import type { PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import { type Store, StoreError } from '../../../src/store/port/store.ts';
+import type { Store } from '../../../src/store/documents/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { terms as sampleTerms } from '../ledger/samples.ts';
 import { scriptedRail } from './scripted-rail.ts';

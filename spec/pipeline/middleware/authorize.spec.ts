@@ -5,7 +5,7 @@ import type { MandateService } from '../../../src/mandates/mandate-service.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import type { FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
 import { authorize } from '../../../src/pipeline/middleware/authorize.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { ACCEPTED, callAt, EXPIRED, OFFERS, passed, RESOURCE, scriptedMandates } from '../calls.ts';
 
 const MISSING: MandateVerdict = {

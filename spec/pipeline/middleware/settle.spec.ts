@@ -16,7 +16,7 @@ import type { AnsweredCall, FundedCall, ProvenCall } from '../../../src/pipeline
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
 import { asAnswer } from '../../../src/pipeline/steps/capture-answer.ts';
 import type { Selling } from '../../../src/pipeline/steps/payment-required.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { ACCEPTED, EXPIRED, free, OFFERS, PAY_ID, passed, proven, SELLING, scriptedMandates } from '../calls.ts';
 
 const record = { payId: 'p', state: 'settled', settledAt: 1, changedAt: 1, receiptId: 'receipt' } as PaymentRecord;

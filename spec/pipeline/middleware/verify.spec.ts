@@ -6,7 +6,7 @@ import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
 import { oneKey, verify } from '../../../src/pipeline/middleware/verify.ts';
 import { createSelling, type Selling } from '../../../src/pipeline/steps/payment-required.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { callAt, free, OFFERS, passed, SELLING } from '../calls.ts';
 
 type Verdict = Awaited<ReturnType<ProofVerifier['verify']>>;

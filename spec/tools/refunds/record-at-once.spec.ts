@@ -5,7 +5,7 @@ import { fencingToken } from '../../../src/payments/ledger/ledger.ts';
 import { createChain } from '../../../src/payments/x402/chain/chain.ts';
 import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
 import { recordRefund } from '../../../src/payments/x402/refund/record.ts';
-import type { Store } from '../../../src/store/port/store.ts';
+import type { Store } from '../../../src/store/documents/store.ts';
 import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
 import { REFUND } from '../../payments/ledger/samples.ts';

@@ -13,7 +13,7 @@ import {
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 import { RECEIPT_ID, type Receipt, type ReceiptBook } from '../../receipts/receipt.ts';
 import { sendJson } from '../../server/http/respond.ts';
-import { StoreError } from '../../store/port/store.ts';
+import { StoreError } from '../../store/port/store-error.ts';
 import { carriedKey, carriedProof } from '../extract-credentials.ts';
 
 export const PURCHASE_PATH = '/api/purchases/:receiptId';

@@ -1,6 +1,6 @@
 /** Tries each command that a gateway sends to Redis, on a key that nothing else uses. */
 
-import { StoreError } from '../../store/port/store.ts';
+import { StoreError } from '../../store/port/store-error.ts';
 import type { RedisClient } from '../../store/redis/client.ts';
 import { answered } from '../../store/redis/failure.ts';
 

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DeploymentMode } from '../../payments/x402/wire/settings.ts';
 import type { RedisSettings } from '../../store/port/settings.ts';
-import { StoreError } from '../../store/port/store.ts';
+import { StoreError } from '../../store/port/store-error.ts';
 import { createClient, type RedisClient } from '../../store/redis/client.ts';
 import { REPLICAS_TO_WAIT } from '../../store/redis/commits.ts';
 import { answered, redacted } from '../../store/redis/failure.ts';

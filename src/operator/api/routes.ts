@@ -11,7 +11,7 @@ import { sendJson } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
 import { clientNetwork } from '../../server/rate-limit/client-address.ts';
 import { countFailedAttempts, type Guesses } from '../../server/rate-limit/failed-attempts.ts';
-import { StoreError } from '../../store/port/store.ts';
+import { StoreError } from '../../store/port/store-error.ts';
 
 /** The longest operator token has 512 characters. */
 const BEARER = /^Bearer +([!-~]{1,512}) *$/i;

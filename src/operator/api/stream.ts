@@ -10,7 +10,7 @@ import { onceClosed } from '../../server/http/once-closed.ts';
 import { NO_SNIFFING } from '../../server/http/respond.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { Shares } from '../../server/rate-limit/shares.ts';
-import { StoreError } from '../../store/port/store.ts';
+import { StoreError } from '../../store/port/store-error.ts';
 import { READ_ENTRIES, StreamHub } from './stream-hub.ts';
 import { CONNECTED, DRAINING, framesOf, StreamReader } from './stream-reader.ts';
 

@@ -11,7 +11,7 @@ import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { Used } from '../../mandates/register/register.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
-import { StoreError } from '../../store/port/store.ts';
+import { StoreError } from '../../store/port/store-error.ts';
 import { advanceCall, callAt, type FundedCall, type Mandated, type ProvenCall, type UsedMandate } from '../call.ts';
 import { mandateSummary, recordVerified, unauthorized, usedUp } from '../steps/mandate-outcome.ts';
 import { freePurchase, paidPurchase } from '../steps/mandate-purchase.ts';

@@ -10,7 +10,7 @@ import {
   type How,
   VERSION_LENGTH,
 } from './commit.ts';
-import { StoreError } from './store.ts';
+import { StoreError } from './store-error.ts';
 
 /** Decisions of one transaction, at most. */
 const MOST_DECISIONS = 64;

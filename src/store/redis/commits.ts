@@ -1,5 +1,6 @@
 /** The port of commits over Redis: the commits of one turn of the event loop are one script. */
 
+import { eventJson } from '../../events/stored-events.ts';
 import {
   type Commit,
   type Commits,
@@ -8,8 +9,7 @@ import {
   type Documents,
   VERSION_LENGTH,
 } from '../port/commit.ts';
-import { eventJson } from '../port/events.ts';
-import { StoreError } from '../port/store.ts';
+import { StoreError } from '../port/store-error.ts';
 import type { RedisClient } from './client.ts';
 import { answered, redacted } from './failure.ts';
 import { COMMIT, READ, runScript } from './script.ts';

@@ -1,7 +1,7 @@
 /** Turns failed and late commands into StoreErrors that are safe to log. */
 
 import { inTime } from '../../time/time.ts';
-import { StoreError } from '../port/store.ts';
+import { StoreError } from '../port/store-error.ts';
 
 /** A command without an answer after this time has failed, its outcome unknown, milliseconds. */
 const DUE_MS = 500;

@@ -8,8 +8,8 @@ import {
   TAIL_WAIT_MS,
 } from '../../events/event.ts';
 import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
-import { eventPage, parseEvent } from '../port/events.ts';
-import { StoreError } from '../port/store.ts';
+import { eventPage, parseEvent } from '../../events/stored-events.ts';
+import { StoreError } from '../port/store-error.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 

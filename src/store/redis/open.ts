@@ -3,9 +3,10 @@
 import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
 import { inTime } from '../../time/time.ts';
-import { storeOver } from '../port/documents.ts';
+import type { Store } from '../documents/store.ts';
+import { storeOver } from '../documents/store-over.ts';
 import type { RedisSettings, StoreLimits } from '../port/settings.ts';
-import type { Store, StoreHealth } from '../port/store.ts';
+import type { StoreHealth } from '../port/store-error.ts';
 import { renewLogin } from './client.ts';
 import { REPLICAS_TO_WAIT, redisCommits } from './commits.ts';
 import { connect, disconnect, type StoreLog } from './connection.ts';

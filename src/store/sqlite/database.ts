@@ -4,7 +4,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
-import { StoreError } from '../port/store.ts';
+import { StoreError } from '../port/store-error.ts';
 import { groupCommit } from './group-commit.ts';
 import { makeTables } from './schema.ts';
 

@@ -9,11 +9,11 @@ import {
   type EventTail,
   TAIL_WAIT_MS,
 } from '../../events/event.ts';
+import type { Entry } from '../../events/page.ts';
 import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
-import { eventJson, eventPage, parseEvent } from '../port/events.ts';
-import type { Entry } from '../port/page.ts';
+import { eventJson, eventPage, parseEvent } from '../../events/stored-events.ts';
 import type { StoreLimits } from '../port/settings.ts';
-import { StoreError } from '../port/store.ts';
+import { StoreError } from '../port/store-error.ts';
 import type { Database } from './database.ts';
 
 /** Between two looks for events of other processes, milliseconds. */

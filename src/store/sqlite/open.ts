@@ -1,9 +1,9 @@
 /** Opens the embedded store, for one process. */
 
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
-import { storeOver } from '../port/documents.ts';
+import type { Store } from '../documents/store.ts';
+import { storeOver } from '../documents/store-over.ts';
 import type { StoreLimits } from '../port/settings.ts';
-import type { Store } from '../port/store.ts';
 import { sqliteCommits } from './commits.ts';
 import { openDatabase } from './database.ts';
 import { appendEvents, sqliteFeed } from './feed.ts';

@@ -2,7 +2,7 @@
 
 import type { IssuerTrust } from '../../mandates/ap2/trust/issuers.ts';
 import type { PaymentRail } from '../../payments/x402/wire/types.ts';
-import type { Store } from '../../store/port/store.ts';
+import type { Store } from '../../store/documents/store.ts';
 import type { Watched } from './monitor.ts';
 
 /** The store, the rail if a resource has a price, the trusted issuers, and the enabled adapters. */

@@ -1,10 +1,10 @@
 /** The real ledger of one simulated process, over its line to the store of the simulation. */
 
+import { documentLedger } from '../../../src/payments/ledger/document-ledger.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { documentBook } from '../../../src/store/port/book.ts';
+import { documentBook } from '../../../src/receipts/document-book.ts';
 import type { Commit, Commits, Committed, Document } from '../../../src/store/port/commit.ts';
-import { documentLedger } from '../../../src/store/port/ledger.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import { createTransact, type Transact } from '../../../src/store/port/transact.ts';
 import type { Mutant } from './mutant.ts';
 import type { Process } from './process.ts';

@@ -1,6 +1,6 @@
 /** One process of the simulation and its connection to the store. */
 
-import { StoreError } from '../../../src/store/port/store.ts';
+import { StoreError } from '../../../src/store/port/store-error.ts';
 import type { Time } from '../../../src/time/time.ts';
 import type { Actor, Schedule } from './schedule.ts';
 

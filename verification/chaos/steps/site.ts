@@ -10,8 +10,8 @@ import { sampleResources } from '../../../spec/support/resources.ts';
 import type { CommerceEvent } from '../../../src/events/event.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
+import type { Store } from '../../../src/store/documents/store.ts';
 import { openStore } from '../../../src/store/open.ts';
-import type { Store } from '../../../src/store/port/store.ts';
 import type { Ground } from './ground.ts';
 import { type Halt, halted } from './halted.ts';
 

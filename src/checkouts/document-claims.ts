@@ -1,5 +1,8 @@
 /** The claims of checkout operations over documents: the table decides. */
 
+import type { How } from '../store/port/commit.ts';
+import { type Changes, parsed, type Transact } from '../store/port/transact.ts';
+import { assertCheckoutClaim, assertHold, assertOwning, assertSealedAnswer, assertUnknownEnd } from './claim-checks.ts';
 import {
   type ClaimRecord,
   claimCheckout,
@@ -9,18 +12,9 @@ import {
   releaseCheckout,
   type Standing,
   unknownCheckout,
-} from '../../checkouts/claim-table.ts';
-import type { CheckoutClaims } from '../../checkouts/claims.ts';
-import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from '../../checkouts/sessions.ts';
-import {
-  assertCheckoutClaim,
-  assertHold,
-  assertOwning,
-  assertSealedAnswer,
-  assertUnknownEnd,
-} from './checkout-claim.ts';
-import type { How } from './commit.ts';
-import { type Changes, parsed, type Transact } from './transact.ts';
+} from './claim-table.ts';
+import type { CheckoutClaims } from './claims.ts';
+import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from './sessions.ts';
 
 const claimKey = (name: string): string => `acp:idem:${name}`;
 const lockKey = (name: string): string => `acp:lock:${name}`;

@@ -1,7 +1,7 @@
 /** Checks the commands of `CheckoutClaims` for every store, before anything is written. */
 
-import type { Claim, Hold, Owning, SealedAnswer, UnknownEnd } from '../../checkouts/claims.ts';
-import { MAX_DOCUMENT_BYTES } from '../../checkouts/operations.ts';
+import type { Claim, Hold, Owning, SealedAnswer, UnknownEnd } from './claims.ts';
+import { MAX_DOCUMENT_BYTES } from './operations.ts';
 
 /** base64url of HMAC-SHA256. */
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;

@@ -1,6 +1,11 @@
 /** The book of receipts over documents: a receipt, and the lists and names that it is found by. */
 
 import { hash } from 'node:crypto';
+import { type Entry, sameFields, scanPage } from '../events/page.ts';
+import { boundedList, DROPPED_AT_ONCE } from '../store/port/bounded.ts';
+import type { Commits, Document, EntryChange } from '../store/port/commit.ts';
+import type { StoreLimits } from '../store/port/settings.ts';
+import { type Changes, parsed, type Read, type Transact } from '../store/port/transact.ts';
 import {
   listsOf,
   type Receipt,
@@ -10,12 +15,7 @@ import {
   receiptIdsBefore,
   requestsOf,
   uncertaintyOf,
-} from '../../receipts/receipt.ts';
-import { boundedList, DROPPED_AT_ONCE } from './bounded.ts';
-import type { Commits, Document, EntryChange } from './commit.ts';
-import { type Entry, sameFields, scanPage } from './page.ts';
-import type { StoreLimits } from './settings.ts';
-import { type Changes, parsed, type Read, type Transact } from './transact.ts';
+} from './receipt.ts';
 
 const LISTS: readonly ReceiptList[] = ['done', 'owed', 'uncertain'];
 /** Its members are the ids, all of one score: their order is that of time. */

@@ -1,15 +1,15 @@
 /** The register of mandates over documents, and its claims by calls that pay nothing. */
 
-import type { MandateClaim, MandateRegister, RegisterEpoch, Used } from '../../mandates/register/register.ts';
+import { type Changes, type Decision, parsed, type Read, type Transact } from '../store/port/transact.ts';
+import type { MandateClaim, MandateRegister, RegisterEpoch, Used } from './register/register.ts';
 import {
   endOfClaim,
   finishUses,
   type OpenMandateState,
   type RegisterRows,
   reserveUses,
-} from '../../mandates/register/register-table.ts';
-import { isMandateClaim } from '../../mandates/stored-mandate.ts';
-import { type Changes, type Decision, parsed, type Read, type Transact } from './transact.ts';
+} from './register/register-table.ts';
+import { isMandateClaim } from './stored-mandate.ts';
 
 /** Longest name of a call, characters. */
 const MAX_NAME_LENGTH = 256;

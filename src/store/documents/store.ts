@@ -1,4 +1,4 @@
-/** The port that every store implements, and the error that all of its parts throw. */
+/** What a store is made of. */
 
 import type { CheckoutClaims } from '../../checkouts/claims.ts';
 import type { EventFeed } from '../../events/event.ts';
@@ -8,12 +8,8 @@ import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
 import type { SharedWork } from '../../payments/settlement/unpaid-work.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
-import type { StorageConfig } from './settings.ts';
-
-/** `degraded` still serves (contract 2). The cause goes to the log, never to an answer. */
-export type StoreHealth =
-  | { readonly status: 'ok' }
-  | { readonly status: 'degraded' | 'unreachable' | 'unwritable'; readonly cause: string };
+import type { StorageConfig } from '../port/settings.ts';
+import type { StoreHealth } from '../port/store-error.ts';
 
 /** Everything that must survive the process: in Redis for several processes, in SQLite for one. */
 export interface Store {
@@ -40,16 +36,4 @@ export interface Store {
   /** A short step of housekeeping: drops receipts over the bounds. True: there is more to do. */
   tidy(): Promise<boolean>;
   close(): Promise<void>;
-}
-
-/** Thrown by every part of a store that gives no answer. */
-export class StoreError extends Error {
-  /** False only when it is certain that nothing was written. */
-  readonly mayStand: boolean;
-
-  constructor(cause: unknown, mayStand = true) {
-    super('the store did not answer', { cause });
-    this.name = 'StoreError';
-    this.mayStand = mayStand;
-  }
 }

@@ -1,15 +1,15 @@
 /** Makes a store of an engine: everything that is the same over each of them. */
 
+import { documentClaims } from '../../checkouts/document-claims.ts';
+import { documentRegister } from '../../mandates/document-register.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
-import { documentBook } from './book.ts';
-import { documentClaims } from './claims.ts';
-import type { Commits } from './commit.ts';
+import { documentLedger } from '../../payments/ledger/document-ledger.ts';
+import { documentBook } from '../../receipts/document-book.ts';
+import type { Commits } from '../port/commit.ts';
+import type { StoreLimits } from '../port/settings.ts';
+import { createTransact, parsed } from '../port/transact.ts';
 import { documentHealth } from './health.ts';
-import { documentLedger } from './ledger.ts';
-import { documentRegister } from './register.ts';
-import type { StoreLimits } from './settings.ts';
 import type { Store } from './store.ts';
-import { createTransact, parsed } from './transact.ts';
 
 /** How long the last batch of a queue is remembered, far longer than one is repeated. */
 const BATCH_MEMORY_MS = 3_600_000;

@@ -1,8 +1,13 @@
 /** The ledger of payments over documents: reads, lets the table decide, commits what it decided. */
 
+import { claimKeys, openKeys, registerIn } from '../../mandates/document-register.ts';
 import { finishUses, reserveUses } from '../../mandates/register/register-table.ts';
-import { CENSUS_LIMIT, countOpen, type PaymentCensus } from '../../payments/ledger/census.ts';
-import { assertKeeping, assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
+import { type BookWriter, namesOf, receiptOfKey } from '../../receipts/document-book.ts';
+import { boundedList } from '../../store/port/bounded.ts';
+import type { Commits, Documents, EntryChange, How, Stretch } from '../../store/port/commit.ts';
+import type { Changes, Decision, Read, Transact } from '../../store/port/transact.ts';
+import { CENSUS_LIMIT, countOpen, type PaymentCensus } from './census.ts';
+import { assertKeeping, assertRecord, LedgerCorruption } from './invariants.ts';
 import type {
   Advance,
   Advanced,
@@ -14,8 +19,8 @@ import type {
   PaymentState,
   Refusal,
   Reservation,
-} from '../../payments/ledger/ledger.ts';
-import { MAX_REFUSALS, refusalEnds, unlessRefused } from '../../payments/ledger/refusals.ts';
+} from './ledger.ts';
+import { MAX_REFUSALS, refusalEnds, unlessRefused } from './refusals.ts';
 import {
   admitted,
   advance,
@@ -28,14 +33,9 @@ import {
   type Outcome,
   renew,
   reserve,
-} from '../../payments/ledger/table.ts';
-import { expiresAt, OVER_STATES } from '../../payments/ledger/transitions.ts';
-import { MOST_UNPAID } from '../../payments/ledger/unpaid.ts';
-import { type BookWriter, namesOf, receiptOfKey } from './book.ts';
-import { boundedList } from './bounded.ts';
-import type { Commits, Documents, EntryChange, How, Stretch } from './commit.ts';
-import { claimKeys, openKeys, registerIn } from './register.ts';
-import type { Changes, Decision, Read, Transact } from './transact.ts';
+} from './table.ts';
+import { expiresAt, OVER_STATES } from './transitions.ts';
+import { MOST_UNPAID } from './unpaid.ts';
 
 /** The work list: payments by `dueAt`. */
 const OPEN = 'open';

@@ -1,12 +1,12 @@
 /** The health of a store: whether it takes writes, and the epoch of its register of mandates. */
 
 import { randomUUID } from 'node:crypto';
+import { EPOCH_KEY } from '../../mandates/document-register.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
 import { keepEpoch } from '../../mandates/register/register-table.ts';
-import type { Commits } from './commit.ts';
-import { EPOCH_KEY } from './register.ts';
-import { StoreError, type StoreHealth } from './store.ts';
-import { parsed, type Transact } from './transact.ts';
+import type { Commits } from '../port/commit.ts';
+import { StoreError, type StoreHealth } from '../port/store-error.ts';
+import { parsed, type Transact } from '../port/transact.ts';
 
 /** What a check writes and reads back, and how long it stays after the last check, milliseconds. */
 const PROBE_KEY = 'ready';

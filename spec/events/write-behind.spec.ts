@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import type { EventBatch, EventDraft } from '../../../src/events/event.ts';
-import { createWriteBehind, type WriteBehindOptions } from '../../../src/store/port/write-behind.ts';
+import type { EventBatch, EventDraft } from '../../src/events/event.ts';
+import { createWriteBehind, type WriteBehindOptions } from '../../src/events/write-behind.ts';
 
 beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
 afterEach(() => mock.timers.reset());

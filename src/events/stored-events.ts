@@ -1,9 +1,9 @@
 /** What both stores share about the ring of events: an event's JSON, and a page over any store. */
 
-import { calledAtMs } from '../../events/call-id.ts';
-import type { CommerceEvent, EventDraft, EventPage, EventQuery } from '../../events/event.ts';
-import { comparePositions } from '../../events/position.ts';
+import { calledAtMs } from './call-id.ts';
+import type { CommerceEvent, EventDraft, EventPage, EventQuery } from './event.ts';
 import { type Older, sameFields, scanPage } from './page.ts';
+import { comparePositions } from './position.ts';
 
 /** Largest `data` of an event, bytes serialised (contract 6). */
 const MAX_EVENT_DATA_BYTES = 2_048;

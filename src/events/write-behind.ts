@@ -1,7 +1,7 @@
 /** A bounded queue that carries events and receipts of free calls to the store in batches. */
 
 import { randomUUID } from 'node:crypto';
-import type { EventBatch } from '../../events/event.ts';
+import type { EventBatch } from './event.ts';
 
 /** Longest wait of an entry until its batch is sent, milliseconds (contract 6). */
 const BATCH_DELAY_MS = 25;
