@@ -47,7 +47,7 @@ export function documentClaims(transact: Transact): CheckoutClaims {
       };
       const { answer, next } = command(found, now);
       const documents = [
-        // What stands already is written again for the replica that may not have it.
+        // A repeated end writes its record again: a replica may not have it yet.
         ...(next.record !== found.record || (how === 'replicated' && answer === true)
           ? [written(claimKey(name), next.record)]
           : []),

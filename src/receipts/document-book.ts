@@ -5,7 +5,7 @@ import { type Entry, sameFields, scanPage } from '../events/page.ts';
 import { boundedList, DROPPED_AT_ONCE } from '../store/port/bounded.ts';
 import type { Commits, Document, EntryChange } from '../store/port/commit.ts';
 import type { StoreLimits } from '../store/port/settings.ts';
-import { type Changes, parsed, type Read, type Transact } from '../store/port/transact.ts';
+import { type Changes, parsed, type Read, type Transact, together } from '../store/port/transact.ts';
 import {
   listsOf,
   type Receipt,
@@ -64,7 +64,7 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
       const range = rangeIn(read(TRIMMED));
       const from = [...ids, ...(range === undefined ? [] : [range.from])].toSorted()[0];
       const to = [...ids, ...(range === undefined ? [] : [range.to])].toSorted().at(-1);
-      const dropped = joined(ids.map((id) => dropChanges(read, id)));
+      const dropped = together(ids.map((id) => dropChanges(read, id)));
       const documents = [...dropped.documents, { key: TRIMMED, value: JSON.stringify({ from, to }) }];
       const answer = ids.filter((id) => read(receiptKey(id)) !== undefined).length;
       return { answer, changes: { ...dropped, documents } };
@@ -87,14 +87,14 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
       const answer = written.map(({ id }) => id);
       return written.length === 0
         ? { answer }
-        : { answer, changes: joined(written.map((receipt) => putChanges(read, receipt, undefined))) };
+        : { answer, changes: together(written.map((receipt) => putChanges(read, receipt, undefined))) };
     });
   };
   const older = (query: ReceiptQuery) => {
     const idsOlder = idsIn(store, query);
     return async (than: string | undefined, count: number): Promise<readonly Entry<Receipt>[]> => {
       const ids = await idsOlder(than, count);
-      const found = ids.length === 0 ? new Map() : await store.read(ids.map(receiptKey));
+      const found = await store.read(ids.map(receiptKey));
       return ids.map((id) => ({ id, item: receiptIn(found.get(receiptKey(id))) }));
     };
   };
@@ -156,7 +156,7 @@ function putChanges(read: Read, receipt: Receipt, before: readonly string[] | un
     if (!earlier.includes(name)) entries.push({ list: NAMES, member: digestOf(name) + id, score: 0 });
   for (const name of earlier) if (!names.includes(name)) entries.push({ list: NAMES, member: digestOf(name) + id });
   const own = { documents, entries };
-  return other === undefined || other === id ? own : joined([own, dropChanges(read, other, id)]);
+  return other === undefined || other === id ? own : together([own, dropChanges(read, other, id)]);
 }
 
 /** `by`: the receipt that takes its place as the one of its payment. */
@@ -172,13 +172,6 @@ function dropChanges(read: Read, id: string, by?: string): BookChanges {
     ...namesIn(document).map((name) => ({ list: NAMES, member: digestOf(name) + id })),
   ];
   return { documents, entries };
-}
-
-function joined(changes: readonly BookChanges[]): BookChanges {
-  return {
-    documents: changes.flatMap(({ documents }) => documents),
-    entries: changes.flatMap(({ entries }) => entries),
-  };
 }
 
 /** Reads the ids of the receipts that a query is searched among, from the list that has fewest. */

@@ -5,7 +5,7 @@ import { finishUses, reserveUses } from '../../mandates/register/register-table.
 import { type BookWriter, namesOf, receiptOfKey } from '../../receipts/document-book.ts';
 import { boundedList } from '../../store/port/bounded.ts';
 import type { Commits, Documents, EntryChange, How, Stretch } from '../../store/port/commit.ts';
-import type { Changes, Decision, Read, Transact } from '../../store/port/transact.ts';
+import { type Changes, type Decision, type Read, type Transact, together } from '../../store/port/transact.ts';
 import { CENSUS_LIMIT, countOpen, type PaymentCensus } from './census.ts';
 import { assertKeeping, assertRecord, LedgerCorruption } from './invariants.ts';
 import type {
@@ -44,9 +44,9 @@ const UNPAID = 'unpaid';
 /** Remembered refusals by their end. */
 const REFUSED = 'refused';
 
-/** What changes of a payment. */
+/** Key of the part of a payment that changes. */
 const payKey = (payId: string): string => `pay:${payId}`;
-/** What never changes of it and is forgotten at its end: proof and backend request. */
+/** Key of its proof and backend request, which never change and are deleted at its end. */
 const purchaseKey = (payId: string): string => `buy:${payId}`;
 const keptKey = (payId: string): string => `res:${payId}`;
 const refusalKey = (proof: string): string => `refused:${proof}`;
@@ -98,7 +98,7 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
       const before = recordIn(read, payId, seen);
       const { answer, record, changed } = change(before, now);
       if (record === undefined || !changed)
-        // What a lost reply wrote is written again: a replica may not have it yet.
+        // A repeated command writes its record again: a replica may not have it yet.
         return how === 'replicated' && record !== undefined && answer.kind === 'done'
           ? { answer, changes: { ...recordChanges(record, record, madeAt(read, payId)), how } }
           : { answer };
@@ -227,10 +227,10 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
   };
 }
 
-/** What the document of a payment was made of. */
+/** The record behind the document of a payment. */
 interface Made {
   readonly record: PaymentRecord;
-  /** What its receipt is found by, where this process wrote that. */
+  /** Names of its receipt, where this process wrote that. */
   readonly names?: readonly string[] | undefined;
 }
 
@@ -312,13 +312,6 @@ function refusalChanges(read: Read, refusal: Refusal, now: number): Partial<Chan
   return {
     documents: [{ key, value: refusal.reason, endMs }],
     entries: [{ list: REFUSED, member: refusal.proof, score: endMs }],
-  };
-}
-
-function together(parts: readonly Partial<Changes>[]): Required<Pick<Changes, 'documents' | 'entries'>> {
-  return {
-    documents: parts.flatMap(({ documents = [] }) => documents),
-    entries: parts.flatMap(({ entries = [] }) => entries),
   };
 }
 

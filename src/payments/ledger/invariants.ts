@@ -122,7 +122,7 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   bought: optionalDigest,
 };
 
-/** What must be known in a state. */
+/** The fields that a state requires. */
 export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
   reserved: [],
   worked: ['answered'],

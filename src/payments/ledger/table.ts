@@ -210,7 +210,7 @@ function diedDelivering(record: PaymentRecord): boolean {
 /** Useless in a final state, and by far the largest part: a stored body may have 256 KB. */
 export const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as const;
 
-/** What a record forgets in a state. */
+/** The fields that a record forgets in a state. */
 export const FORGOTTEN_IN: Readonly<Partial<Record<PaymentState, Readonly<Record<string, string>>>>> = {
   ...Object.fromEntries(OVER_STATES.map((state) => [state, FORGOTTEN])),
   // An operator may still decide that it was paid, and then it is delivered.

@@ -131,6 +131,14 @@ export function createTransact(store: Commits): Transact {
   };
 }
 
+/** The documents and entries of several changes as those of one. */
+export function together(changes: readonly Partial<Changes>[]): Required<Pick<Changes, 'documents' | 'entries'>> {
+  return {
+    documents: changes.flatMap(({ documents = [] }) => documents),
+    entries: changes.flatMap(({ entries = [] }) => entries),
+  };
+}
+
 /** The content of a document that is JSON. @throws StoreError that names a damaged one */
 export function parsed<Content>(key: string, document: Document | undefined): Content | undefined {
   try {
