@@ -27,6 +27,7 @@ import { createSelling } from '../pipeline/steps/payment-required.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
 import { keepAccessRecord } from '../server/http/access-record.ts';
 import { checkFraming } from '../server/http/framing.ts';
+import { inOrder } from '../server/http/in-order.ts';
 import { checkHost, checkOrigin } from '../server/http/origin.ts';
 import { identify } from '../server/http/request-id.ts';
 import { allowOnly, belowPath, refuseEncodedSlash } from '../server/http/target.ts';
@@ -259,19 +260,24 @@ function mountPurchaseState(
 /** What every call passes behind its adapter, in this order, each under the name it is timed as. */
 function purchase(generation: Generation, process: Process): readonly RequestHandler[] {
   const { catalogue, offers, payments, ingressGuards } = generation;
-  const { events, receipts, ledger, backend, deliveries, lifecycle, loadShedding } = process;
+  const { events, receipts, backend, deliveries, lifecycle, loadShedding } = process;
   const mandateService = generation.mandates?.service;
   const step = timed(process.watch.layer);
+  // Where one of these refuses a call whose payment is known, the call goes on behind them.
+  const knownFirst = (...steps: readonly RequestHandler[]): readonly RequestHandler[] =>
+    payments === undefined ? steps : [inOrder(steps, payments.refused)];
   return [
     step('admit', limitConcurrency(lifecycle, loadShedding.slots)),
-    step('resolve', resolve(catalogue, events, payments?.collect)),
-    step('validate', validate(payments?.collect, generation.leadsElsewhere)),
-    step('challenge', challenge(payments?.selling ?? createSelling(offers), mandateService)),
+    ...knownFirst(
+      step('resolve', resolve(catalogue, events)),
+      step('validate', validate(generation.leadsElsewhere)),
+      step('challenge', challenge(payments?.selling ?? createSelling(offers), mandateService)),
+    ),
     holdWhileFenced(process.fence),
-    ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
+    ...(payments === undefined ? [] : knownFirst(step('verify', payments.middleware.verify))),
     ...(mandateService === undefined
       ? []
-      : [step('authorize', trackInFlight(lifecycle, authorize(mandateService, ledger)))]),
+      : knownFirst(step('authorize', trackInFlight(lifecycle, authorize(mandateService))))),
     ...(payments === undefined ? [] : [step('settle', payments.middleware.settle)]),
     step('forward', trackInFlight(lifecycle, forward(backend.exchange, deliveries))),
     step(

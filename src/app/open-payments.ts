@@ -25,8 +25,8 @@ import {
   type TokenKeys,
 } from '../payments/pricing/buyer-token.ts';
 import { createReplacedOffers } from '../payments/settlement/accepted-offer.ts';
-import { createFindEarlier, createFindOwn, type FindOwn } from '../payments/settlement/earlier-purchase.ts';
 import { joining } from '../payments/settlement/join.ts';
+import { createFindKnown, createFindOwn, type FindOwn } from '../payments/settlement/known-payment.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
 import { createLeases, type Leases } from '../payments/settlement/reservations.ts';
 import { createSettler, type SettlementParts, type Settler, UNKEPT } from '../payments/settlement/settle.ts';
@@ -42,8 +42,8 @@ import { settle } from '../pipeline/middleware/settle.ts';
 import { verify } from '../pipeline/middleware/verify.ts';
 import {
   backendOfRemoved,
-  createCollect,
-  type FindCollectable,
+  type Collector,
+  createCollector,
   type RemovedBackend,
 } from '../pipeline/steps/collecting.ts';
 import { createSelling, type Selling } from '../pipeline/steps/payment-required.ts';
@@ -102,8 +102,8 @@ interface SaleParts {
 interface Payments {
   readonly selling: Selling;
   readonly middleware: { readonly verify: RequestHandler; readonly settle: RequestHandler };
-  /** Finds what a call has paid for that the configuration does not serve any more. */
-  readonly collect: FindCollectable;
+  /** Answers for the steps that refuse a call. */
+  readonly refused: Collector['refused'];
   /** Finds the purchase that a buyer asks about. */
   readonly findOwn: FindOwn;
 }
@@ -149,21 +149,23 @@ export function openPayments(parts: PaymentParts) {
     /** The payments as a configuration wants them. */
     sale({ config, tokens, catalogue, offers, mandateService, clientOf, signer }: SaleParts): Payments | undefined {
       if (tokens === undefined) return undefined;
-      const verifier = createProofVerifier(examine, ledger, { unproven, tokens, replaced, assetDecimals });
+      const verifier = createProofVerifier(examine, { unproven, tokens, replaced, assetDecimals });
       const networkOf = wideNetwork(clientOf);
       const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
       const { noteProof } = parts;
       const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof };
       const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: config.merchant.publicBaseUrl };
-      const find = createFindEarlier(ledger, scope);
-      const collect = createCollect(find, catalogue, parts.events, removedBackend(config));
+      const collector = createCollector({
+        ...{ find: createFindKnown(ledger, scope), verifier, networkOf, catalogue },
+        ...{ events: parts.events, removed: removedBackend(config) },
+      });
       return {
         selling,
         middleware: {
           verify: trackInFlight(lifecycle, verify(selling, verifier, { networkOf, noteProof }, mandateService)),
-          settle: trackInFlight(lifecycle, settle(selling, joined, gate, mandateService, signer, collect)),
+          settle: trackInFlight(lifecycle, settle(selling, joined, gate, collector, mandateService, signer)),
         },
-        collect,
+        refused: collector.refused,
         findOwn: createFindOwn(ledger, scope),
       };
     },

@@ -17,12 +17,13 @@ import type { Channel } from '../events/event.ts';
 import type { Journal } from '../events/journal.ts';
 import type { JsonObject } from '../json/types.ts';
 import { reasonOfRefusal } from '../mandates/ap2/model/reasons.ts';
-import type { AcceptedMandate, RefusedMandate } from '../mandates/ap2/model/verdict.ts';
+import type { MandateVerdict } from '../mandates/ap2/model/verdict.ts';
 import type { CarriedMandate } from '../mandates/ap2/token/envelope.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import type { Sent } from '../payments/ledger/payment-receipt.ts';
 import type { ReadToken } from '../payments/pricing/buyer-token.ts';
 import type { Lease } from '../payments/settlement/reservations.ts';
+import type { NoRecord, SafeToRechallenge } from '../payments/settlement/safe-to-rechallenge.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import type { Challenge } from '../payments/x402/wire/challenge.ts';
 import type { Agreed } from '../payments/x402/wire/offers.ts';
@@ -89,20 +90,13 @@ export interface PreparedCall extends Omit<ResolvedCall, 'stage' | 'resource'> {
   /** What of the resource counts once the request is built. */
   readonly resource: Pick<Resource, 'id' | 'name' | 'pricing' | 'authorization' | 'backend'>;
   readonly request: BackendRequest;
-  /** Absent for a call that today's configuration serves. */
-  readonly collecting?: Collecting;
 }
 
-/**
- * A call that today's configuration refuses and that may have been paid for before. It never begins
- * a payment and never gets a challenge: without a record that answers it, the refusal stands.
- */
+/** The call as it was refused, although its proof has a record. */
 export interface Collecting {
-  /** The terms of the earlier purchase. */
-  readonly agreed: Agreed;
-  /** The call as it was refused, and what for. */
-  readonly before: ReceivedCall | ResolvedCall | ProvenCall;
-  readonly otherwise: GatewayError;
+  readonly before: ReceivedCall | ResolvedCall | PreparedCall | ProvenCall;
+  /** Answers the call with its refusal, or throws that: the record came to nothing. */
+  readonly refuse: (answer: NoRecord | SafeToRechallenge) => void;
 }
 
 /** The proof passed every local check. No money has moved. */
@@ -115,22 +109,18 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
   readonly idempotencyKey: string | undefined;
   /** The token of the 402 that came back with the proof: the buyer's secret (contract 4.5). */
   readonly token: ReadToken | undefined;
-  /** What the local checks have against a proof that passed because its record must answer. */
+  /** What speaks against a new settlement, where a record or the chain has to answer. */
   readonly refusal: string | undefined;
-  /** Absent where no mandate is required, and before the check of it. */
-  readonly mandated?: Mandated;
+  /** Absent for a call that is not refused. */
+  readonly collecting?: Collecting;
+  /**
+   * Absent where no mandate is required, and before the check of it. A payment that is known was
+   * admitted under the mandate that came then, so a refused one is no matter (ap2 11).
+   */
+  readonly mandated?: MandateVerdict;
   /** What a failure has to state about money that moved, or may have moved. */
   readonly annotations?: PaymentAnnotations;
 }
-
-/**
- * A call whose resource requires a mandate, past the check of it. `unneeded`: its payment was
- * admitted before, under the mandate that came then (ap2 11); `refused` still keeps anything new
- * from being settled.
- */
-export type Mandated =
-  | { readonly kind: 'accepted'; readonly mandate: AcceptedMandate }
-  | { readonly kind: 'unneeded'; readonly refused: RefusedMandate };
 
 /** The call may reach the backend: it is free, or its payment is settled. */
 export interface FundedCall extends Omit<PreparedCall, 'stage'> {

@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { createUnprovenSignatures, type UnprovenSignatures } from '../../../src/payments/settlement/verifier.ts';
-import type { ProvenVerdict, Unproven } from '../../../src/payments/x402/verify/verify.ts';
+import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { createReplacedOffers } from '../../../src/payments/settlement/accepted-offer.ts';
+import {
+  createProofVerifier,
+  createUnprovenSignatures,
+  type UnprovenSignatures,
+} from '../../../src/payments/settlement/verifier.ts';
+import { type ProvenVerdict, proofDigest, type Unproven } from '../../../src/payments/x402/verify/verify.ts';
+import type { Agreed } from '../../../src/payments/x402/wire/offers.ts';
+import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { freshAccount, genuineProof, termsFor } from '../x402/signing.ts';
+import { tokensUnder } from './tokens.ts';
 import { rest, virtualTime } from './virtual-time.ts';
 
 const { payload, payId } = await genuineProof(freshAccount(), termsFor());
@@ -82,5 +91,45 @@ describe('the budget of unproven signatures', () => {
     void bring('0xaa');
     await rest();
     assert.equal(asked.length, 2);
+  });
+});
+
+describe('the proof of a known payment', () => {
+  const decoded = { kind: 'decoded', payload, paymentIdentifier: undefined, buyerToken: undefined } as const;
+  const agreed = { requirements: {}, resourceUrl: 'url', amount: '1', currency: 'TUSD' } as Agreed;
+  const proof: Proof = { payId, payload, signedBy: 'contract' };
+  const verdictOn = (record: object, signature?: ProvenVerdict | { kind: 'crowded' }, own = payId) => {
+    const checkSignature = async () =>
+      signature === undefined
+        ? assert.fail('verified again')
+        : ({ kind: 'unproven', proof, prove: async () => assert.fail('asked') } as const);
+    const unproven = { verdictOn: async () => signature ?? assert.fail('asked') };
+    const examine = () => ({ payId: own, refusal: undefined, checkSignature });
+    const parts = { unproven, tokens: tokensUnder(), replaced: createReplacedOffers(), assetDecimals: 6 };
+    const known = { record: { payId, ...record } as PaymentRecord, proof: decoded, agreed };
+    return createProofVerifier(examine, parts).verifyKnown(known, 'network');
+  };
+  const paid = { proofDigest: proofDigest(proof) };
+  const another = { proofDigest: 'of another signature' };
+
+  it('that paid was verified then, in whatever network or asset', async () => {
+    assert.deepEqual(await verdictOn(paid), { kind: 'genuine', proof });
+    const elsewhere = { payId: 'elsewhere', proofDigest: proofDigest({ ...proof, payId: 'elsewhere' }) };
+    assert.deepEqual(await verdictOn(elsewhere), { kind: 'genuine', proof: { ...proof, payId: 'elsewhere' } });
+  });
+
+  for (const [what, signature, kind] of [
+    ['its payer signed', { kind: 'genuine', proof }, 'genuine'],
+    ['its payer did not sign', REFUSED, 'refused'],
+    ['no answer comes about', { kind: 'unavailable', cause: 0 }, 'unavailable'],
+    ['is one of too many', { kind: 'crowded' }, 'crowded'],
+    ['a facilitator refuses for another reason', { ...REFUSED, ofSignature: false }, 'unavailable'],
+  ] as const)
+    it(`with another signature, which ${what}: ${kind}`, async () => {
+      assert.equal((await verdictOn(another, signature)).kind, kind);
+    });
+
+  it('with another signature, in another network or asset: unavailable, for nothing here verifies it', async () => {
+    assert.equal((await verdictOn(another, undefined, 'of this one')).kind, 'unavailable');
   });
 });

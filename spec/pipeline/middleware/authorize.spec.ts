@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { GatewayError } from '../../../src/errors.ts';
 import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
 import type { MandateService } from '../../../src/mandates/mandate-service.ts';
-import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import type { FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
 import { authorize } from '../../../src/pipeline/middleware/authorize.ts';
+import { PendingRefusal } from '../../../src/pipeline/steps/collecting.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { ACCEPTED, callAt, EXPIRED, OFFERS, passed, RESOURCE, scriptedMandates } from '../calls.ts';
 
@@ -19,28 +20,39 @@ const payment = { payId: 'p', payload: { payload: { authorization: { from: '0xpa
 const proven = (more: object = {}) => callAt('proven', { resource, payment, agreed: OFFERS.get('report'), ...more });
 const free = () => callAt('funded', { resource, funding: { kind: 'free' } });
 
-const noRecord = async (): Promise<PaymentRecord | undefined> => undefined;
-const inState = (state: PaymentState) => async () => ({ state }) as PaymentRecord;
-const authorized = ({ res }: ReturnType<typeof callAt>, mandates: MandateService, read = noRecord) =>
-  passed(authorize(mandates, { read }), res);
+const authorized = ({ res }: ReturnType<typeof callAt>, mandates: MandateService) => passed(authorize(mandates), res);
+
+/** The error of a paid call whose payment is not known. */
+async function refused(call: ReturnType<typeof callAt>, mandates: MandateService): Promise<GatewayError> {
+  const { went, error } = await authorized(call, mandates);
+  assert.ok(!went && (error as unknown) instanceof PendingRefusal);
+  assert.deepEqual(call.events(), []);
+  try {
+    (error as unknown as PendingRefusal).refuse({ kind: 'none' });
+  } catch (thrown) {
+    assert.ok(thrown instanceof GatewayError);
+    return thrown;
+  }
+  return assert.fail('not refused');
+}
 
 describe('the mandate of a paid call', () => {
-  it('accepted: the call goes on with it, and nothing was looked up or written', async () => {
+  it('accepted: the call goes on with it, and nothing was written', async () => {
     const call = proven();
     const { mandates, asked } = scriptedMandates(ACCEPTED);
-    const { went } = await authorized(call, mandates, () => assert.fail('the ledger was asked'));
+    const { went } = await authorized(call, mandates);
     assert.deepEqual([went, asked], [true, ['verify text']]);
-    assert.deepEqual(call.call<ProvenCall>().mandated, { kind: 'accepted', mandate: ACCEPTED });
+    assert.deepEqual(call.call<ProvenCall>().mandated, ACCEPTED);
     assert.deepEqual(call.events(), [], 'it is recorded with its payment');
   });
 
   it('refused: an error with reason, part, receipt and a fresh challenge; one event', async () => {
     const call = proven();
-    const { mandates } = scriptedMandates({ ...EXPIRED, constraint: 'payment.budget' });
-    const { went, error } = await authorized(call, mandates);
-    assert.equal(went, false);
-    assert.deepEqual([error?.code, error?.status, error?.retryable], ['AUTHORIZATION_INVALID', 403, false]);
-    assert.deepEqual(error?.details, {
+    const verdict = { ...EXPIRED, constraint: 'payment.budget' } as const;
+    const error = await refused(call, scriptedMandates(verdict).mandates);
+    assert.deepEqual(call.call<ProvenCall>().mandated, verdict, 'a record that answers may name it');
+    assert.deepEqual([error.code, error.status, error.retryable], ['AUTHORIZATION_INVALID', 403, false]);
+    assert.deepEqual(error.details, {
       reason: 'checkout_expired',
       mandate: 'checkout',
       constraint: 'payment.budget',
@@ -57,8 +69,8 @@ describe('the mandate of a paid call', () => {
   });
 
   it('missing: the error names what is required, and has no receipt', async () => {
-    const { error } = await authorized(proven(), scriptedMandates(MISSING).mandates);
-    assert.equal(error?.code, 'AUTHORIZATION_REQUIRED');
+    const error = await refused(proven(), scriptedMandates(MISSING).mandates);
+    assert.equal(error.code, 'AUTHORIZATION_REQUIRED');
     assert.deepEqual(error.details, { reason: 'mandate_required', required: ['ap2'], missing: ['ap2'] });
     assert.ok(error.authorization);
     assert.match(error.message, /Agent-Authorization.*_authorization/);
@@ -67,35 +79,10 @@ describe('the mandate of a paid call', () => {
   it('with keys that cannot be fetched: a provider error, not a refusal', async () => {
     const call = proven();
     const unavailable = { ...MISSING, reason: 'provider_unavailable', cause: 'why' } as const;
-    const { error } = await authorized(call, scriptedMandates(unavailable).mandates);
-    assert.deepEqual(
-      [error?.code, error?.retryable, error?.cause],
-      ['AUTHORIZATION_PROVIDER_UNAVAILABLE', true, 'why'],
-    );
-    assert.deepEqual([error?.headers['retry-after'], error?.details], ['1', { reason: 'provider_unavailable' }]);
+    const error = await refused(call, scriptedMandates(unavailable).mandates);
+    assert.deepEqual([error.code, error.retryable, error.cause], ['AUTHORIZATION_PROVIDER_UNAVAILABLE', true, 'why']);
+    assert.deepEqual([error.headers['retry-after'], error.details], ['1', { reason: 'provider_unavailable' }]);
     assert.deepEqual(call.events(), []);
-  });
-
-  for (const state of ['settling', 'withdrawn', 'settled', 'undelivered', 'delivered', 'refused', 'refundDue'] as const)
-    it(`a payment that is ${state} was admitted with a mandate: its record answers`, async () => {
-      for (const verdict of [EXPIRED, MISSING] as const) {
-        const call = proven();
-        const { went } = await authorized(call, scriptedMandates(verdict).mandates, inState(state));
-        assert.equal(went, true);
-        assert.deepEqual(call.call<ProvenCall>().mandated, { kind: 'unneeded', refused: verdict });
-        assert.deepEqual(call.events(), []);
-      }
-    });
-
-  it('a payment that is only reserved was not admitted: its mandate may be another', async () => {
-    const { went, error } = await authorized(proven(), scriptedMandates(EXPIRED).mandates, inState('reserved'));
-    assert.deepEqual([went, error?.code], [false, 'AUTHORIZATION_INVALID']);
-  });
-
-  it('with a silent store: STORAGE_ERROR', async () => {
-    const silent = () => Promise.reject(new StoreError('gone'));
-    const { error } = await authorized(proven(), scriptedMandates(EXPIRED).mandates, silent);
-    assert.equal(error?.code, 'STORAGE_ERROR');
   });
 
   it('that comes as two different ones is not checked', async () => {

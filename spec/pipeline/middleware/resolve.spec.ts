@@ -3,18 +3,17 @@ import { describe, it } from 'node:test';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { ResolvedCall } from '../../../src/pipeline/call.ts';
 import { resolve } from '../../../src/pipeline/middleware/resolve.ts';
-import type { FindCollectable } from '../../../src/pipeline/steps/collecting.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import { callAt, passed } from '../calls.ts';
 
 const report = { id: 'report', exposedVia: ['http'] } as unknown as Resource;
 const catalogue = { byId: new Map([['report', report]]) };
 
-async function resolved(more: object, collect?: FindCollectable) {
+async function resolved(more: object) {
   const events: EventDraft[] = [];
   const call = callAt('received', more);
   const feed = { push: (event: EventDraft) => void events.push(event), withdraw: () => [] };
-  const { went, error } = await passed(resolve(catalogue, feed, collect), call.res);
+  const { went, error } = await passed(resolve(catalogue, feed), call.res);
   return { went, error, events, call: call.call() };
 }
 
@@ -34,15 +33,5 @@ describe('the resource of a call', () => {
     for (const { went, error, events, call } of [unknown, hidden])
       assert.deepEqual([went, error?.code, events, call.stage], [false, 'RESOURCE_NOT_FOUND', [], 'received']);
     assert.deepEqual(unknown.error?.message, hidden.error?.message);
-  });
-
-  it('removed, with a purchase to collect: goes on with what that was', async () => {
-    const prepared = { stage: 'prepared' };
-    const collect = (async (_call, otherwise) => {
-      assert.equal(otherwise.code, 'RESOURCE_NOT_FOUND');
-      return prepared;
-    }) as FindCollectable;
-    const { went, call } = await resolved({ resourceId: 'removed' }, collect);
-    assert.deepEqual([went, call], [true, prepared]);
   });
 });

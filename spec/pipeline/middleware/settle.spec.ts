@@ -6,7 +6,6 @@ import {
   type BackendRequest,
   type HeldConnection,
 } from '../../../src/backend/exchange.ts';
-import { GatewayError } from '../../../src/errors.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
@@ -15,33 +14,42 @@ import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { AnsweredCall, FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
 import { asAnswer } from '../../../src/pipeline/steps/capture-answer.ts';
+import type { Collector } from '../../../src/pipeline/steps/collecting.ts';
 import type { Selling } from '../../../src/pipeline/steps/payment-required.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
-import { ACCEPTED, EXPIRED, free, OFFERS, PAY_ID, passed, proven, SELLING, scriptedMandates } from '../calls.ts';
+import { ACCEPTED, free, OFFERS, PAY_ID, passed, proven, SELLING, scriptedMandates } from '../calls.ts';
 
 const record = { payId: 'p', state: 'settled', settledAt: 1, changedAt: 1, receiptId: 'receipt' } as PaymentRecord;
 const lease = { drop: () => undefined };
 const kept = { status: 200, headers: {}, body: Buffer.from('{}') };
 const paid = { kind: 'paid', record, lease, kept: undefined, held: undefined } as const;
-const refusedBefore = { kind: 'refused', owed: SafeToRechallenge.unreserved('insufficient_funds') } as const;
+const refusedBefore = {
+  kind: 'refused',
+  owed: SafeToRechallenge.discarded({ kind: 'gone' }, 'insufficient_funds'),
+} as const;
 
 /** How a call leaves the middleware after a result of its settlement. */
-async function settled(result: SettlementResult | Error, call = proven(), selling: Selling = SELLING) {
+async function settled(
+  result: SettlementResult | Error,
+  call = proven(),
+  selling: Selling = SELLING,
+  asBought: Collector['asBought'] = async () => undefined,
+) {
   const requests: SettlementRequest[] = [];
   const settler = {
     settle: async (request: SettlementRequest) => {
       requests.push(request);
       if (result instanceof Error) throw result;
-      return result;
+      return requests.length > 1 ? paid : result;
     },
   };
   const gate = {
     ...{ accepting: () => true, reserveBackend: async () => undefined, networkOf: () => 'network' },
     noteProof: () => undefined,
   };
-  const middleware = settle(selling, settler, gate, scriptedMandates(ACCEPTED).mandates);
+  const middleware = settle(selling, settler, gate, { asBought }, scriptedMandates(ACCEPTED).mandates);
   const { went, error } = await passed(middleware, call.res);
-  return { went, error, request: requests[0], call: call.call(), written: call.written };
+  return { went, error, request: requests[0], requests, call: call.call(), written: call.written };
 }
 
 describe('the settlement of a call', () => {
@@ -81,13 +89,21 @@ describe('the settlement of a call', () => {
     assert.match(JSON.stringify(written), /^\[\["402".*insufficient_funds/);
   });
 
-  it('refused, of a collecting call: its first refusal and never 402', async () => {
-    const otherwise = new GatewayError('RESOURCE_NOT_FOUND');
+  it('refused, of a collecting call: its first refusal, which learns what became of the record', async () => {
+    const answers: unknown[] = [];
     const before = { stage: 'received' };
-    const agreed = OFFERS.get('report');
-    const result = await settled(refusedBefore, proven({ collecting: { agreed, before, otherwise } }));
-    assert.deepEqual([result.error, result.call, result.written], [otherwise, before, []]);
+    const collecting = { before, refuse: (answer: unknown) => void answers.push(answer) };
+    const { went, error, call, written } = await settled(refusedBefore, proven({ collecting }));
+    assert.deepEqual([went, error, call, written, answers], [false, undefined, before, [], [refusedBefore.owed]]);
   });
+
+  for (const result of [{ kind: 'conflict' }, { kind: 'spent', state: 'used' }] as const)
+    it(`${result.kind}: is settled as the proof bought it, where that was the same with another method`, async () => {
+      const request = { method: 'POST', path: '/then', headers: {}, body: undefined } as const;
+      const { went, call, requests } = await settled(result, proven(), SELLING, async (now) => ({ ...now, request }));
+      assert.deepEqual([went, (call as FundedCall).request, requests.length], [true, request, 2]);
+      assert.notEqual(requests[0]?.terms.bind, requests[1]?.terms.bind);
+    });
 
   const ERRORS: readonly (readonly [SettlementResult, code: string, details: object, annotated: boolean])[] = [
     [{ kind: 'in_flight' }, 'PAYMENT_REPLAYED', { state: 'in_flight' }, false],
@@ -217,19 +233,12 @@ describe('a call that is settled after the backend answered', () => {
 
 describe('the mandate of a settlement', () => {
   it('goes with the terms, and the answer has the receipt for it', async () => {
-    const call = proven({ mandated: { kind: 'accepted', mandate: ACCEPTED } });
+    const call = proven({ mandated: ACCEPTED });
     const { request } = await settled(paid, call);
     assert.match(request?.terms.mandate ?? '', /"reference":"leaf"/);
     const admitted = { ...record, requestId: 'r', mandate: request?.terms.mandate } as PaymentRecord;
-    const again = proven({ mandated: { kind: 'accepted', mandate: ACCEPTED } });
+    const again = proven({ mandated: ACCEPTED });
     const funded = (await settled({ ...paid, record: admitted }, again)).call as FundedCall;
     assert.equal(funded.authorization?.receipt, 'accepted leaf r no payment');
-  });
-
-  it('refused, and no record that answers: 403, and the connection to the backend was not asked for', async () => {
-    const call = proven({ mandated: { kind: 'unneeded', refused: EXPIRED } });
-    const owed = SafeToRechallenge.discarded({ kind: 'gone' }, 'checkout_expired');
-    const { error, request, written } = await settled({ kind: 'refused', owed }, call);
-    assert.deepEqual([request?.refusal, error?.code, written], ['checkout_expired', 'AUTHORIZATION_INVALID', []]);
   });
 });

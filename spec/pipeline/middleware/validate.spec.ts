@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PreparedCall } from '../../../src/pipeline/call.ts';
 import { validate } from '../../../src/pipeline/middleware/validate.ts';
-import type { FindCollectable } from '../../../src/pipeline/steps/collecting.ts';
 import { callAt, passed, RESOURCE } from '../calls.ts';
 
 const PROBLEMS = [{ path: '$.city', message: 'is missing', keyword: 'required' }];
@@ -64,20 +63,4 @@ describe('the input of a call', () => {
       assert.deepEqual([passing.went, passing.error?.code], [went, went ? undefined : 'INPUT_INVALID']);
       assert.equal(after().stage, 'resolved');
     });
-
-  it('invalid, with a purchase to collect: goes on with what that was', async () => {
-    const prepared = { stage: 'prepared' };
-    const collect = (async (_call, otherwise) => {
-      assert.equal(otherwise.code, 'INPUT_INVALID');
-      return prepared;
-    }) as FindCollectable;
-    const call = callAt('resolved', taking({ ok: false, problems: PROBLEMS }));
-    const { went } = await passed(validate(collect), call.res);
-    assert.deepEqual([went, call.call()], [true, prepared]);
-  });
-
-  it('of a collecting call is not checked again', async () => {
-    const call = callAt('prepared', { resource: { ...RESOURCE, prepare: () => assert.fail('checked') } });
-    assert.equal((await passed(validate(), call.res)).went, true);
-  });
 });

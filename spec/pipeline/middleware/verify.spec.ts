@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { GatewayError } from '../../../src/errors.ts';
 import type { ProofVerifier } from '../../../src/payments/settlement/verifier.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
-import { oneKey, verify } from '../../../src/pipeline/middleware/verify.ts';
+import { verify } from '../../../src/pipeline/middleware/verify.ts';
+import { PendingRefusal } from '../../../src/pipeline/steps/collecting.ts';
 import { createSelling, type Selling } from '../../../src/pipeline/steps/payment-required.ts';
-import { StoreError } from '../../../src/store/port/store-error.ts';
 import { callAt, free, OFFERS, passed, SELLING } from '../calls.ts';
 
 type Verdict = Awaited<ReturnType<ProofVerifier['verify']>>;
@@ -14,22 +13,23 @@ const proof = { payId: 'p' };
 const agreed = { amount: '0.02' };
 const genuine = (refusal?: string) =>
   ({ kind: 'genuine', proof, agreed, refusal, key: 'key', token: undefined }) as Verdict;
-const before = { stage: 'received' };
-const collecting = { agreed: {}, before, otherwise: new GatewayError('RESOURCE_NOT_FOUND') };
+const NONE = { kind: 'none' } as const;
 
 /** How a call leaves the middleware after a verdict on its proof. */
-async function verified(verdict: Verdict | Error, call = callAt('prepared'), selling: Selling = SELLING) {
-  const verifier: ProofVerifier = {
-    verify: async () => {
-      if (verdict instanceof Error) throw verdict;
-      return verdict;
-    },
-  };
-  const { went, error } = await passed(
-    verify(selling, verifier, { networkOf: () => 'network', noteProof: () => undefined }),
-    call.res,
-  );
-  return { went, error, call: call.call<ProvenCall>(), written: call.written };
+async function verified(verdict: Verdict, call = callAt('prepared'), selling: Selling = SELLING) {
+  const noted: string[] = [];
+  const noteProof = (_req: unknown, became: string) => void noted.push(became);
+  const verifier = { verify: async () => verdict };
+  const { went, error } = await passed(verify(selling, verifier, { networkOf: () => 'network', noteProof }), call.res);
+  return { ...call, went, error: error as unknown, call: call.call<ProvenCall>(), noted };
+}
+
+/** The same, of a proof that is refused. */
+async function refused(verdict: Partial<Verdict>, call = callAt('prepared'), selling: Selling = SELLING) {
+  const whole = { kind: 'refused', reason: 'invalid_scheme', answerOf: undefined, ...verdict } as Verdict;
+  const result = await verified(whole, call, selling);
+  assert.ok(result.error instanceof PendingRefusal);
+  return { ...result, refusal: result.error };
 }
 
 describe('the proof of a paid call', () => {
@@ -40,10 +40,12 @@ describe('the proof of a paid call', () => {
     assert.equal(call.agreed, agreed, 'the offer that it accepts');
   });
 
-  it('refused: 402 with the reason', async () => {
-    const { went, written } = await verified({ kind: 'refused', reason: 'invalid_scheme', answerOf: undefined });
-    assert.equal(went, false);
+  it('refused: 402 with the reason, once the ledger has no record of it', async () => {
+    const { went, refusal, written, events, noted } = await refused({});
+    assert.deepEqual([went, written, events(), noted, refusal.reason], [false, [], [], [], 'invalid_scheme']);
+    refusal.refuse(NONE);
     assert.match(JSON.stringify(written), /PAYMENT_INVALID.*invalid_scheme/);
+    assert.deepEqual(noted, ['refused']);
   });
 
   it('refused: the answer that its token names is offered on, whatever the budget', async () => {
@@ -56,62 +58,24 @@ describe('the proof of a paid call', () => {
       },
     }) as Offer;
     const selling = createSelling(new Map([['report', offer]]), () => false);
-    await verified({ kind: 'refused', reason: 'invalid_scheme', answerOf: 'p' }, callAt('prepared'), selling);
+    (await refused({ answerOf: 'p' } as Verdict, callAt('prepared'), selling)).refusal.refuse(NONE);
     assert.deepEqual(asked, ['p']);
   });
 
-  const SILENT = new StoreError('gone');
   for (const [title, verdict, code] of [
     ['too many signatures under way: busy', { kind: 'crowded' }, 'GATEWAY_BUSY'],
     ['a silent chain: the provider is unavailable', { kind: 'unavailable', cause: 0 }, 'PAYMENT_PROVIDER_UNAVAILABLE'],
-    ['a silent store: STORAGE_ERROR', SILENT, 'STORAGE_ERROR'],
   ] as const)
     it(title, async () => {
       const { went, error, written } = await verified(verdict);
-      assert.deepEqual([went, error?.code, written], [false, code, []]);
+      assert.deepEqual([went, Object(error).code, written], [false, code, []]);
     });
 
-  it('of a collecting call begins nothing anew, and refused gets the first refusal, not 402', async () => {
-    const good = await verified(genuine(), callAt('prepared', { collecting }));
-    assert.equal(good.call.refusal, 'not_sold');
-    const verdict = { kind: 'refused', reason: 'invalid_scheme', answerOf: 'p' } as const;
-    const refused = await verified(verdict, callAt('prepared', { collecting }));
-    assert.deepEqual([refused.error, refused.call, refused.written], [collecting.otherwise, before, []]);
-  });
-
-  it('of a free call is not looked at', async () => {
-    assert.equal((await verified(new Error('verified'), free())).went, true);
-  });
-});
-
-const refuses = (reason: string) => (thrown: unknown) => {
-  assert.ok(thrown instanceof GatewayError);
-  assert.deepEqual([thrown.code, thrown.details?.reason], ['INPUT_INVALID', reason]);
-  assert.ok(!thrown.message.includes('secret'), 'a key is never quoted');
-  return true;
-};
-
-describe('the one key of a paid call', () => {
-  it('may be absent, the header, the identifier of the proof, or both when they are equal', () => {
-    assert.equal(oneKey(undefined, undefined), undefined);
-    assert.equal(oneKey('k', undefined), 'k');
-    assert.equal(oneKey(undefined, 'identifier-of-16'), 'identifier-of-16');
-    assert.equal(oneKey('identifier-of-16', 'identifier-of-16'), 'identifier-of-16');
-  });
-
-  it('two that differ are refused, also when only their case does', () => {
-    for (const header of ['secret-of-16-chars', 'IDENTIFIER-of-16'])
-      assert.throws(() => oneKey(header, 'identifier-of-16'), refuses('idempotency_keys_differ'));
-  });
-
-  it('is 1 to 255 printable ASCII characters', () => {
-    for (const key of ['x', ' ', '~', 'a b', 'x'.repeat(255)]) assert.equal(oneKey(key, undefined), key);
-    for (const key of ['', 'x'.repeat(256), 'secret\n', 'secret\t', 'secret\x7f', 'secr\u00e9t', 'secret\u{1f4b6}'])
-      assert.throws(() => oneKey(key, undefined), refuses('idempotency_key_malformed'), JSON.stringify(key));
-  });
-
-  it('that came twice is refused, also beside an identifier', () => {
-    for (const identifier of [undefined, 'identifier-of-16'])
-      assert.throws(() => oneKey({ kind: 'illegible' }, identifier), refuses('idempotency_key_malformed'));
-  });
+  for (const [title, call] of [
+    ['a free call', free()],
+    ['a collecting call', callAt('proven')],
+  ] as const)
+    it(`of ${title} is not looked at`, async () => {
+      assert.equal((await verified({ kind: 'crowded' }, call)).went, true);
+    });
 });

@@ -92,7 +92,11 @@ describe('every 402', () => {
 
   it('for a proof that was refused before a settlement began: payment.rejected, then payment.required', () => {
     const { call, written, types } = prepared(PROOF);
-    requirePayment(call<PreparedCall>(), OFFER, SafeToRechallenge.unreserved('invalid_payload'));
+    requirePayment(
+      call<PreparedCall>(),
+      OFFER,
+      SafeToRechallenge.unreserved({ kind: 'none' }, { reason: 'invalid_payload' }),
+    );
     assert.deepEqual(types(), ['payment.rejected', 'payment.required']);
     const [, body, payment] = written[0] as [string, string, undefined];
     const { code, reason } = JSON.parse(body) as { code: string; reason: string };
@@ -127,8 +131,8 @@ describe('every 402', () => {
       SafeToRechallenge.refused(REFUSED, true, true),
       SafeToRechallenge.discarded(gone, 'insufficient_funds', 'the payment'),
       SafeToRechallenge.discarded(gone, 'insufficient_funds'),
-      SafeToRechallenge.unreserved('invalid_payload', 'the payment'),
-      SafeToRechallenge.unreserved('invalid_payload'),
+      SafeToRechallenge.unreserved({ kind: 'none' }, { reason: 'invalid_payload', answerOf: 'the payment' }),
+      SafeToRechallenge.unreserved({ kind: 'none' }, { reason: 'invalid_payload' }),
     ])
       requirePayment(prepared(PROOF).call<PreparedCall>(), offer, owed);
     assert.deepEqual(named, ['the payment', undefined, undefined, 'the payment', undefined, 'the payment', undefined]);

@@ -4,7 +4,7 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
-import type { FindOwn } from '../../payments/settlement/earlier-purchase.ts';
+import type { FindOwn } from '../../payments/settlement/known-payment.ts';
 import {
   paymentResponseDocument,
   pendingResponse,

@@ -2,6 +2,11 @@
 
 import type { PaymentRecord } from '../ledger/ledger.ts';
 
+/** The ledger's answer about a proof that has no record. */
+export interface NoRecord {
+  readonly kind: 'none';
+}
+
 interface Facts {
   readonly reason: string;
   readonly fault?: string | undefined;
@@ -47,10 +52,19 @@ export class SafeToRechallenge {
   }
 
   /**
-   * The proof never reached the settlement, so it has no record: the local checks refused it.
-   * `answerOf`: an earlier payment whose answer waits on, as its token names it.
+   * The local checks refused a proof. `answer`: the ledger has no record of it, or the settlement
+   * made this of its record. `answerOf`: an earlier payment whose answer waits on, as its token
+   * names it.
    */
-  static unreserved(reason: string, answerOf?: string, fault?: string): SafeToRechallenge {
+  static unreserved(
+    answer: NoRecord | SafeToRechallenge,
+    {
+      reason,
+      answerOf,
+      fault,
+    }: { readonly reason: string; readonly answerOf?: string | undefined; readonly fault?: string | undefined },
+  ): SafeToRechallenge {
+    if ('phase' in answer && answer.phase === 'settle') return answer;
     return SafeToRechallenge.#withoutRecord(reason, answerOf, fault);
   }
 

@@ -1,12 +1,11 @@
 /**
- * Verifies a payment proof before anything is written or paid: the local checks, the record of a
- * refused one, and the signatures that only the chain or a facilitator can check.
+ * Verifies a payment proof before anything is written or paid: the local checks, and the signatures
+ * that only the chain or a facilitator can check.
  */
 
 import { createHash } from 'node:crypto';
 import { RecentMap } from '../../time/recent-map.ts';
 import type { Time } from '../../time/time.ts';
-import type { PaymentLedger } from '../ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../ledger/transitions.ts';
 import type { BuyerTokens, ReadToken } from '../pricing/buyer-token.ts';
 import {
@@ -22,6 +21,7 @@ import type { DecodedProof } from '../x402/wire/payload-schema.ts';
 import type { Proof } from '../x402/wire/types.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from '../x402/wire/window.ts';
 import { acceptedOffer, type ReplacedOffers } from './accepted-offer.ts';
+import type { KnownPayment } from './known-payment.ts';
 import { createSlots } from './slots.ts';
 
 /**
@@ -63,11 +63,10 @@ export type CarriedProof =
 /**
  * The verdict on a proof.
  *
- * - `genuine`: `agreed` is the offer that it accepts. `refusal` is what is wrong with it although a
- *   record may have to answer it. `key` is the caller's own name for the payment
+ * - `genuine`: `agreed` is the offer that it accepts. `refusal` is what is wrong with it although
+ *   the chain may show it paid. `key` is the caller's own name for the payment
  *   (payment-identifier), `token` that of its 402.
- * - `unavailable`: a question to the chain stayed open, which is not the buyer's fault.
- * - `crowded`: too many signatures of contracts are being verified, of this network or of all.
+ * - `refused`: only a record may still answer it.
  */
 type ProofVerdict =
   | {
@@ -79,8 +78,13 @@ type ProofVerdict =
       readonly token: ReadToken | undefined;
     }
   | RefusedProof
-  | { readonly kind: 'unavailable'; readonly cause: unknown }
-  | { readonly kind: 'crowded' };
+  | OpenQuestion;
+
+/**
+ * What is not the buyer's fault. `unavailable`: no answer came about a signature. `crowded`: too
+ * many signatures of contracts are being verified, of this network or of all.
+ */
+export type OpenQuestion = { readonly kind: 'unavailable'; readonly cause: unknown } | { readonly kind: 'crowded' };
 
 interface RefusedProof {
   readonly kind: 'refused';
@@ -96,12 +100,19 @@ export interface ProofVerifier {
   /**
    * `offer`: the present one. `network`: where the call came from; questions to others count
    * against its budget.
-   * @throws StoreError when a record had to be looked up and the store did not answer
    */
   verify(carried: CarriedProof, offer: Agreed, network: string): Promise<ProofVerdict>;
+  /**
+   * Whether the payer of a known payment signed its proof, whatever that accepts: the proof that
+   * paid was verified then, another one of the same authorization is verified now.
+   */
+  verifyKnown(
+    payment: Pick<KnownPayment, 'record' | 'proof' | 'agreed'>,
+    network: string,
+  ): Promise<{ readonly kind: 'genuine'; readonly proof: Proof } | { readonly kind: 'refused' } | OpenQuestion>;
 }
 
-/** What a verifier works with beside the local checks and the ledger. */
+/** What a verifier works with beside the local checks. */
 interface VerifierParts {
   readonly unproven: Pick<UnprovenSignatures, 'verdictOn'>;
   readonly tokens: Pick<BuyerTokens, 'read'>;
@@ -111,10 +122,13 @@ interface VerifierParts {
 
 export function createProofVerifier(
   examine: (candidate: Candidate) => Examination,
-  ledger: Pick<PaymentLedger, 'read'>,
   { unproven, tokens, replaced, assetDecimals }: VerifierParts,
   now: () => number = Date.now,
 ): ProofVerifier {
+  const signatureOf = async (examination: Examination, network: string) => {
+    const checked = await examination.checkSignature();
+    return checked.kind === 'unproven' ? unproven.verdictOn(network, checked) : checked;
+  };
   return {
     async verify(carried, offer, network) {
       const decoded = 'value' in carried ? decodeProof(carried.value) : ILLEGIBLE;
@@ -145,33 +159,27 @@ export function createProofVerifier(
       const late =
         (refusal === TOO_OLD && age >= -leftToBegin(leastSeconds) && age <= RETRY_WINDOW_MS) ||
         (over && examination.refusal === undefined);
-      const { payId, elsewhere } = examination;
-      const mayBeNew = refusal === undefined || late;
-      if ((elsewhere !== undefined || !mayBeNew) && !(await isKnown(ledger, payId))) {
-        const record = elsewhere === undefined ? undefined : await ledger.read(elsewhere);
-        if (record !== undefined) {
-          // Paid, or maybe so, under an earlier configuration: its record answers the proof that it
-          // was made for, whose signature was verified then.
-          const proof = { payId: record.payId, payload: decoded.payload, signedBy: 'contract' } as const;
-          return isProofOf(record.proofDigest, proof)
-            ? { kind: 'genuine', proof, agreed, refusal, key, token }
-            : { kind: 'unavailable', cause: 'a payment of another network or asset, with another signature' };
-        }
-        if (!mayBeNew) return refused(refusal, fault, token);
-      }
-      const checked = await examination.checkSignature();
-      const signature = checked.kind === 'unproven' ? await unproven.verdictOn(network, checked) : checked;
+      if (refusal !== undefined && !late) return refused(refusal, fault, token);
+      const signature = await signatureOf(examination, network);
       const { kind } = signature;
       if (kind === 'crowded' || kind === 'unavailable') return signature;
       if (kind === 'genuine') return { kind, proof: signature.proof, agreed, refusal, key, token };
-      // A facilitator that refused for another reason has nothing against the signature: a known
-      // authorization is answered by its record.
-      if (checked.kind === 'unproven' && 'ofSignature' in signature && !signature.ofSignature) {
-        if (await isKnown(ledger, examination.payId))
-          return { kind: 'genuine', proof: checked.proof, agreed, refusal: refusal ?? signature.reason, key, token };
-      }
       // The first check that failed gives the reason.
       return refused(refusal ?? signature.reason, fault, token);
+    },
+    async verifyKnown({ record, proof: decoded, agreed }, network) {
+      const { payId, proofDigest } = record;
+      const proof = { payId, payload: decoded.payload, signedBy: 'contract' } as const;
+      if (isProofOf(proofDigest, proof)) return { kind: 'genuine', proof };
+      const { requirements, resourceUrl } = agreed;
+      const examination = examine({ decoded, offer: requirements, resourceUrl, nowMs: now() });
+      if (examination.payId !== payId)
+        return { kind: 'unavailable', cause: 'a payment of another network or asset, with another signature' };
+      const signature = await signatureOf(examination, network);
+      // A facilitator that refused for another reason has nothing against the signature.
+      return 'ofSignature' in signature && !signature.ofSignature
+        ? { kind: 'unavailable', cause: signature.reason }
+        : signature;
     },
   };
 }
@@ -182,14 +190,6 @@ export function createProofVerifier(
  */
 function leftToBegin(leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS): number {
   return (leastSeconds + CLOCK_MARGIN_SECONDS) * 1_000;
-}
-
-/**
- * Whether an authorization has a record, which then answers it, whatever became of the offer or the
- * window since: a 402 would ask for a second payment while the first may still move.
- */
-async function isKnown(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<boolean> {
-  return (await ledger.read(payId)) !== undefined;
 }
 
 /** What came of such questions; for the metrics. */

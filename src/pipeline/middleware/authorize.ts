@@ -9,16 +9,15 @@ import { GatewayError } from '../../errors.ts';
 import type { AcceptedMandate } from '../../mandates/ap2/model/verdict.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { Used } from '../../mandates/register/register.ts';
-import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
 import { StoreError } from '../../store/port/store-error.ts';
-import { advanceCall, callAt, type FundedCall, type Mandated, type ProvenCall, type UsedMandate } from '../call.ts';
+import { advanceCall, callAt, type FundedCall, type ProvenCall, type UsedMandate } from '../call.ts';
+import { PendingRefusal } from '../steps/collecting.ts';
 import { mandateSummary, recordVerified, unauthorized, usedUp } from '../steps/mandate-outcome.ts';
 import { freePurchase, paidPurchase } from '../steps/mandate-purchase.ts';
-import { throwStorageError } from '../steps/storage-error.ts';
 
 /** The use of a paid call's mandate is reserved with its payment, that of a free call here. */
-export function authorize(mandates: MandateService, ledger: Pick<PaymentLedger, 'read'>): RequestHandler {
+export function authorize(mandates: MandateService): RequestHandler {
   return async function authorizeMiddleware(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (!needsMandate(call.resource)) {
@@ -30,31 +29,20 @@ export function authorize(mandates: MandateService, ledger: Pick<PaymentLedger, 
         message: 'Two different mandates came with this call. Send one.',
         details: { reason: 'mandates_differ' },
       });
-    if (call.stage === 'funded') await authorizeFree(res, call, mandates);
-    else advanceCall(res, { ...call, mandated: await authorizePaid(call, mandates, ledger) });
+    await (call.stage === 'funded' ? authorizeFree(res, call, mandates) : authorizePaid(res, call, mandates));
     next();
   };
 }
 
-/** @throws GatewayError for a mandate that is missing or refused */
-async function authorizePaid(
-  call: ProvenCall,
-  mandates: MandateService,
-  ledger: Pick<PaymentLedger, 'read'>,
-): Promise<Mandated> {
+/** @throws PendingRefusal for a mandate that is missing or refused */
+async function authorizePaid(res: Response, call: ProvenCall, mandates: MandateService): Promise<void> {
   const purchase = paidPurchase(call, call.agreed);
-  const verdict = await mandates.verify(call.mandate, purchase);
-  if (verdict.kind === 'accepted') return { kind: 'accepted', mandate: verdict };
-  // A mandate lives for minutes and a payment is answered for a day: the record of what was
-  // admitted once answers.
-  if (await wasAdmitted(ledger, call.payment.payId)) return { kind: 'unneeded', refused: verdict };
-  throw unauthorized(call, mandates, purchase, verdict);
-}
-
-/** Whether a payment got past its reservation, which only a call with a good mandate does. */
-async function wasAdmitted(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<boolean> {
-  const record = await ledger.read(payId).catch(throwStorageError);
-  return record !== undefined && record.state !== 'reserved';
+  const mandated = await mandates.verify(call.mandate, purchase);
+  advanceCall(res, { ...call, mandated });
+  if (mandated.kind === 'refused')
+    throw new PendingRefusal(() => {
+      throw unauthorized(call, mandates, purchase, mandated);
+    });
 }
 
 async function authorizeFree(res: Response, call: FundedCall, mandates: MandateService): Promise<void> {

@@ -17,11 +17,6 @@ export function challenge(selling: Selling, mandates?: MandateService): RequestH
       requirePayment(call, selling.offerTo(req, call.resource.id), undefined);
       return;
     }
-    // A collecting call is paid already; today's price does not matter to it.
-    if (call.collecting !== undefined) {
-      next();
-      return;
-    }
     if (call.resource.pricing.type === 'free') {
       call.journal.flush();
       advanceCall(res, { ...call, stage: 'funded', funding: { kind: 'free' } });

@@ -30,7 +30,7 @@ import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall, type Rel
 import { failedUnpaid, undeliveredError } from '../steps/backend-failed.ts';
 import { requestToBackend } from '../steps/backend-request.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
-import { collectsNothing, type FindCollectable, notCollected } from '../steps/collecting.ts';
+import type { Collector } from '../steps/collecting.ts';
 import { type PaymentMandate, paymentMandate } from '../steps/payment-mandate.ts';
 import { requirePayment, type Selling } from '../steps/payment-required.ts';
 import { signDelivery } from '../steps/sign-delivery.ts';
@@ -57,9 +57,9 @@ export function settle(
   selling: Selling,
   settler: Settler,
   gate: SettlementGate,
+  { asBought }: Pick<Collector, 'asBought'>,
   mandates?: MandateService,
   signer?: PurchaseSigner,
-  collect: FindCollectable = collectsNothing,
 ): RequestHandler {
   return async function settleMiddleware(req, res, next) {
     const shown = callAt(res, 'proven', 'funded');
@@ -69,8 +69,10 @@ export function settle(
     }
     let purchase = purchaseOf(req, shown, gate, mandates);
     let result = await settler.settle(purchase.request).catch(throwStorageError);
-    if (shown.collecting === undefined && isAnothers(result)) {
-      purchase = purchaseOf(req, await asItWasBought(collect, shown, unsettled(result)), gate, mandates);
+    // The operation may have another method by now, which is part of what a proof bought.
+    const bought = shown.collecting === undefined && isAnothers(result) ? await asBought(shown) : undefined;
+    if (bought !== undefined) {
+      purchase = purchaseOf(req, bought, gate, mandates);
       result = await settler.settle(purchase.request).catch(throwStorageError);
     }
     const { call } = purchase;
@@ -80,8 +82,12 @@ export function settle(
       next();
       return;
     }
+    if (result.kind === 'refused' && call.collecting !== undefined) {
+      advanceCall(res, call.collecting.before);
+      call.collecting.refuse(result.owed);
+      return;
+    }
     if (result.kind === 'refused') gate.noteProof(req, 'refused');
-    if (result.kind === 'refused' && call.collecting !== undefined) throw notCollected(res, call.collecting);
     const unauthorized = purchase.mandate.failureOf(result);
     if (unauthorized !== undefined) throw unauthorized;
     if (result.kind === 'refused') {
@@ -102,18 +108,8 @@ export function settle(
 }
 
 /** Whether the proof has a record of another purchase than the one that was asked for. */
-function isAnothers(result: SettlementResult): result is Extract<SettlementResult, { kind: 'conflict' | 'spent' }> {
+function isAnothers(result: SettlementResult): boolean {
   return result.kind === 'conflict' || (result.kind === 'spent' && result.state === 'used');
-}
-
-/**
- * The same call with the method that its operation had when it was reserved, which is part of what
- * a proof bought. @throws GatewayError `otherwise`, where the purchase is another one
- */
-async function asItWasBought(collect: FindCollectable, call: ProvenCall, otherwise: GatewayError): Promise<ProvenCall> {
-  const { collecting: _paidOrNot, ...found } = await collect(call, otherwise);
-  const resource = { ...found.resource, authorization: call.resource.authorization };
-  return { ...call, ...found, stage: 'proven', resource, idempotencyKey: call.idempotencyKey };
 }
 
 function purchaseOf(
@@ -127,7 +123,7 @@ function purchaseOf(
   const request: SettlementRequest = {
     terms: { ...paymentTerms(call, call.agreed), ...mandate.terms, proofDigest: proof },
     token: newToken(call),
-    refusal: mandate.refusal,
+    refusal: call.refusal,
     proof,
     left: call.left,
     journal: mandate.journal,
@@ -173,6 +169,7 @@ function fund(res: Response, { call, mandate }: PaidPurchase, { record, lease, k
       payment: _proof,
       agreed: _agreed,
       refusal: _refusal,
+      collecting: _collecting,
       token: _token,
       mandated: _mandated,
       ...prepared

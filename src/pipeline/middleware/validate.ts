@@ -4,7 +4,6 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { NextFunction, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { advanceCall, callAt, type ResolvedCall } from '../call.ts';
-import { collected, collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
  * Whether a server may take the path of a request, as it was built for a resource, for the path of
@@ -18,47 +17,35 @@ const ELSEWHERE = {
 } as const;
 
 /**
- * Nothing about the input can fail after the payment. An input that was paid for while it was still
- * valid is sent as it was built then. A request without any input that asks for the price is left
- * to `challenge` as it is.
+ * Nothing about the input can fail after the payment. A request without any input that asks for the
+ * price is left to `challenge` as it is.
  */
-export function validate(
-  collect: FindCollectable = collectsNothing,
-  leadsElsewhere: LeadsElsewhere = () => false,
-): RequestHandler {
+export function validate(leadsElsewhere: LeadsElsewhere = () => false): RequestHandler {
   const prepare = ({ resource, input, rawInput }: ResolvedCall): ReturnType<ResolvedCall['resource']['prepare']> => {
     const prepared = resource.prepare(input, rawInput);
     return prepared.ok && leadsElsewhere(resource.id, prepared.request.path) ? ELSEWHERE : prepared;
   };
-  const check = (call: ResolvedCall, res: Response, next: NextFunction): Promise<void> | undefined => {
+  const check = (call: ResolvedCall, res: Response, next: NextFunction): void => {
     const prepared = prepare(call);
-    if (!prepared.ok) {
-      if (asksForPrice(call)) {
-        next();
-        return undefined;
-      }
-      const invalid = new GatewayError('INPUT_INVALID', {
+    if (prepared.ok) {
+      const { input, request } = prepared;
+      const callerHeaders = call.inPlace?.callerHeaders;
+      const whole = callerHeaders === undefined ? request : { ...request, callerHeaders };
+      advanceCall(res, { ...call, stage: 'prepared', input, request: whole });
+    } else if (!asksForPrice(call)) {
+      throw new GatewayError('INPUT_INVALID', {
         message: 'The input does not fit the input schema of this resource.',
         details: { errors: prepared.problems },
       });
-      return collected(res, next, collect(call, invalid));
     }
-    const { input, request } = prepared;
-    const callerHeaders = call.inPlace?.callerHeaders;
-    const whole = callerHeaders === undefined ? request : { ...request, callerHeaders };
-    advanceCall(res, { ...call, stage: 'prepared', input, request: whole });
     next();
-    return undefined;
   };
   return function validateMiddleware(_req, res, next) {
-    const call = callAt(res, 'resolved', 'prepared');
-    if (call.stage === 'prepared') {
-      next();
-      return;
-    }
+    const call = callAt(res, 'resolved');
     // A wrong input may need a second validator, whose compilation has a turn of its own.
     if (call.resource.compile()) return turn().then(() => check(call, res, next));
-    return check(call, res, next);
+    check(call, res, next);
+    return undefined;
   };
 }
 

@@ -1,38 +1,24 @@
 /**
- * Lets a call that today's configuration refuses collect what it paid for under an earlier one
- * (contract 4.3, row "undelivered"). `resolve` and `validate` use it before they refuse, `settle`
- * where the operation of the purchase has another method by now.
+ * Asks the ledger before a call with a proof is refused, for whatever reason: a payment that is
+ * known is answered by its record, which has the request and the terms (contract 4.3).
  */
 
-import type { NextFunction, Response } from 'express';
+import type { ErrorRequestHandler, Request } from 'express';
 import { type BackendRequest, NONE_RELAYED } from '../../backend/exchange.ts';
-import type { GatewayError } from '../../errors.ts';
-import { type Channel, protocolOf } from '../../events/event.ts';
+import { GatewayError } from '../../errors.ts';
+import { protocolOf } from '../../events/event.ts';
 import { type EventSink, openJournal } from '../../events/journal.ts';
-import type { FindEarlier } from '../../payments/settlement/earlier-purchase.ts';
+import type { FindKnown, KnownPayment } from '../../payments/settlement/known-payment.ts';
+import type { NoRecord } from '../../payments/settlement/safe-to-rechallenge.ts';
+import { NEVER_ANEW } from '../../payments/settlement/settlement-request.ts';
+import type { OpenQuestion, ProofVerifier } from '../../payments/settlement/verifier.ts';
+import type { Proof } from '../../payments/x402/wire/types.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { withoutReserved } from '../../resources/prepare.ts';
 import type { Resource } from '../../resources/resource.ts';
-import {
-  advanceCall,
-  type Collecting,
-  type PreparedCall,
-  type ProvenCall,
-  type ReceivedCall,
-  type ResolvedCall,
-} from '../call.ts';
+import { advanceCall, type Collecting, currentCall, type PreparedCall, type ProvenCall } from '../call.ts';
+import { oneKey } from './one-key.ts';
 import { throwStorageError } from './storage-error.ts';
-
-/**
- * The collecting call that a refused call becomes.
- * @param otherwise the refusal, where the call has nothing to collect
- * @throws GatewayError `otherwise`; STORAGE_ERROR when the store does not answer, because a buyer
- * must not learn that a paid purchase is unknown
- */
-export type FindCollectable = (
-  call: ReceivedCall | ResolvedCall | ProvenCall,
-  otherwise: GatewayError,
-) => Promise<PreparedCall>;
 
 /** How the backend is called for a resource that was removed, together with its own headers. */
 export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxResponseBytes' | 'headers'>;
@@ -42,70 +28,169 @@ export function backendOfRemoved(method: BackendRequest['method'], removed: Remo
   return { ...removed, method, path: '', idempotent: false, relayStatuses: NONE_RELAYED };
 }
 
-/** For a gateway where nothing can be paid: nothing can be collected either. */
-export const collectsNothing: FindCollectable = async (_call, otherwise) => {
-  throw otherwise;
-};
+/** A refusal that has effects of its own, which it has only where no record answers the call. */
+export class PendingRefusal extends Error {
+  readonly refuse: Collecting['refuse'];
+  /** Against whatever the settlement of the known payment would begin. */
+  readonly reason: string;
 
-/** Goes on with the call that was found, or rejects with its refusal. */
-export async function collected(res: Response, next: NextFunction, found: Promise<PreparedCall>): Promise<void> {
-  advanceCall(res, await found);
-  next();
+  constructor(refuse: Collecting['refuse'], reason: string = NEVER_ANEW) {
+    super('a refusal that waits for the ledger');
+    this.refuse = refuse;
+    this.reason = reason;
+  }
 }
 
-export function createCollect(
-  find: FindEarlier,
-  catalogue: Pick<Catalogue, 'byId'>,
-  events: EventSink,
-  removed: RemovedBackend,
-): FindCollectable {
-  return async function collect(call, otherwise) {
-    if (call.proof.kind === 'none') throw otherwise;
-    const { resourceId, channel, requestId, callId, proof } = call;
-    const input = withoutReserved(call.input);
-    const idempotencyKey = typeof call.idempotencyKey === 'string' ? call.idempotencyKey : undefined;
-    const callerHeaders = call.inPlace?.callerHeaders ?? {};
-    const unpaid = call.stage === 'proven';
-    const asked = { resourceId, input, callerHeaders, proof, idempotencyKey, unpaid };
-    const found = await find(asked).catch(throwStorageError);
+/** The call as it was when it was paid. */
+type Bought = Pick<PreparedCall, 'resource' | 'journal' | 'input' | 'request'>;
+
+interface CollectorParts {
+  readonly find: FindKnown;
+  readonly verifier: Pick<ProofVerifier, 'verifyKnown'>;
+  /** The network that a request counts against. */
+  readonly networkOf: (req: Request) => string;
+  readonly catalogue: Pick<Catalogue, 'byId'>;
+  readonly events: EventSink;
+  readonly removed: RemovedBackend;
+}
+
+/** Lets a call that is refused collect what it has paid for. */
+export interface Collector {
+  /**
+   * Stands behind the steps that refuse: the call goes on to `settle` where its payment is known,
+   * else the refusal stands. A store that does not answer is STORAGE_ERROR.
+   */
+  readonly refused: ErrorRequestHandler;
+  /**
+   * The same call with the request that its proof bought; undefined: it bought something else.
+   * @throws GatewayError STORAGE_ERROR
+   */
+  asBought(call: ProvenCall): Promise<ProvenCall | undefined>;
+}
+
+export function createCollector(parts: CollectorParts): Collector {
+  const { find, verifier, networkOf, catalogue, events, removed } = parts;
+
+  const known = (call: Collecting['before']): Promise<KnownPayment | NoRecord> => {
+    const { resourceId, proof, idempotencyKey } = call;
+    const asked = {
+      ...{ resourceId, proof, input: withoutReserved(call.input) },
+      callerHeaders: call.inPlace?.callerHeaders,
+      idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
+    };
+    return find(asked).catch(throwStorageError);
+  };
+
+  const boughtBy = (call: Collecting['before'], { record, request }: KnownPayment): Bought | undefined => {
+    const { resourceId, channel, requestId, callId } = call;
+    const adapter = protocolOf(channel);
     // One channel does not show what another one sold; the backend's own address is HTTP, and is
     // gone with the resource.
-    if (found === undefined || (call.stage === 'received' && !sameProtocol(found.record.channel, channel)))
-      throw otherwise;
-    const { record, request, agreed } = found;
+    if (request === undefined || (call.stage === 'received' && protocolOf(record.channel) !== adapter))
+      return undefined;
     const now = catalogue.byId.get(resourceId);
     const backend =
       now?.backend.method === request.method ? now.backend : backendOfRemoved(request.method, now?.backend ?? removed);
-    const pricing = {
-      type: 'fixed',
-      amount: record.amount,
-      currency: record.currency,
-      units: BigInt(record.units),
-    } as const;
+    const { amount, currency, units } = record;
     const journal =
-      call.stage !== 'received'
-        ? call.journal
-        : openJournal({ requestId, callId, resourceId, adapter: protocolOf(channel) }, events);
+      call.stage === 'received' ? openJournal({ requestId, callId, resourceId, adapter }, events) : call.journal;
     if (call.stage === 'received') journal.record('resource.requested');
     return {
-      ...call,
-      stage: 'prepared',
-      // Its mandate gated the payment that was made.
-      resource: { id: resourceId, name: now?.name ?? resourceId, pricing, authorization: [], backend },
+      resource: {
+        ...{ id: resourceId, name: now?.name ?? resourceId, backend },
+        pricing: { type: 'fixed', amount, currency, units: BigInt(units) },
+        // Of a call that came no further its mandate gated the payment that was made.
+        authorization: sold(call)?.resource.authorization ?? [],
+      },
       journal,
-      input,
+      input: withoutReserved(call.input),
       request: { ...request, headers: { ...backend.headers, ...request.headers } },
-      collecting: { agreed, before: call, otherwise },
     };
+  };
+
+  const payerSigned = async (
+    call: Collecting['before'],
+    payment: KnownPayment,
+    req: Request,
+  ): Promise<Proof | undefined> => {
+    if (call.stage === 'proven') return call.payment;
+    const verdict = await verifier.verifyKnown(payment, networkOf(req));
+    if (verdict.kind === 'refused') return undefined;
+    if (verdict.kind !== 'genuine') throw unanswered(verdict);
+    return verdict.proof;
+  };
+
+  const collecting = async (
+    call: Collecting['before'],
+    req: Request,
+    { refuse, reason }: Pick<PendingRefusal, 'refuse' | 'reason'>,
+  ): Promise<ProvenCall | undefined> => {
+    if (call.stage === 'proven' && call.collecting !== undefined) return { ...call, refusal: NEVER_ANEW };
+    const payment = await known(call);
+    if (payment.kind === 'none') return undefined;
+    const bought = boughtBy(call, payment);
+    // Without the secret, or for something else, nothing is shown of what is not served today. What
+    // is served has its answer from the record all the same, and never a 402.
+    const asked = bought === undefined ? sold(call) : { ...call, ...bought };
+    if (asked === undefined) return undefined;
+    const proof = await payerSigned(call, payment, req);
+    if (proof === undefined) return undefined;
+    const { agreed, token } = payment;
+    return {
+      ...asked,
+      ...{ stage: 'proven', payment: proof, agreed, token, refusal: reason },
+      idempotencyKey: oneKey(call.idempotencyKey, payment.proof.paymentIdentifier),
+      collecting: { before: call, refuse },
+    };
+  };
+
+  return {
+    refused(thrown, req, res, next) {
+      const call = currentCall(res);
+      const refusal = pending(thrown);
+      if (refusal === undefined || call === undefined || call.stage === 'funded' || call.stage === 'answered') {
+        next(thrown);
+        return;
+      }
+      const answer = async (): Promise<void> => {
+        const collects = await collecting(call, req, refusal);
+        if (collects === undefined) {
+          refusal.refuse({ kind: 'none' });
+          return;
+        }
+        advanceCall(res, collects);
+        next();
+      };
+      answer().catch(next);
+    },
+    async asBought(call) {
+      const payment = await known(call);
+      const bought = payment.kind === 'known' ? boughtBy(call, payment) : undefined;
+      return bought && { ...call, ...bought };
+    },
   };
 }
 
-function sameProtocol(one: Channel, other: Channel): boolean {
-  return protocolOf(one) === protocolOf(other);
+/** Undefined: today's configuration does not serve the call, whatever is paid for it. */
+function sold(call: Collecting['before']): PreparedCall | ProvenCall | undefined {
+  return call.stage === 'prepared' || call.stage === 'proven' ? call : undefined;
 }
 
-/** The refusal of a call that has nothing to collect; the call is again what it was before. */
-export function notCollected(res: Response, { before, otherwise }: Collecting): GatewayError {
-  advanceCall(res, before);
-  return otherwise;
+/** Undefined for a bug, which no record answers. */
+function pending(thrown: unknown): Pick<PendingRefusal, 'refuse' | 'reason'> | undefined {
+  if (thrown instanceof PendingRefusal) return thrown;
+  if (!(thrown instanceof GatewayError)) return undefined;
+  const refuse = (): never => {
+    throw thrown;
+  };
+  return { refuse, reason: NEVER_ANEW };
+}
+
+/** The refusal of a call whose signature could not be verified now. */
+export function unanswered(question: OpenQuestion): GatewayError {
+  if (question.kind === 'unavailable')
+    return new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: question.cause });
+  return new GatewayError('GATEWAY_BUSY', {
+    message: 'Too many signatures of contract wallets are being verified. Send the same request again.',
+  });
 }

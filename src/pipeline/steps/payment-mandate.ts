@@ -5,7 +5,7 @@
 
 import type { GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
-import type { AcceptedMandate, RefusedMandate } from '../../mandates/ap2/model/verdict.ts';
+import type { AcceptedMandate } from '../../mandates/ap2/model/verdict.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import { readStoredMandate, storedMandate } from '../../mandates/stored-mandate.ts';
 import type { PaymentRecord, PaymentTerms } from '../../payments/ledger/ledger.ts';
@@ -18,8 +18,6 @@ import { paidPurchase } from './mandate-purchase.ts';
 export interface PaymentMandate {
   /** Its use, which is reserved with the payment. */
   readonly terms: Pick<PaymentTerms, 'mandate'>;
-  /** What the checks of proof and mandate have against a new settlement. */
-  readonly refusal: string | undefined;
   /** The journal of the call. The mandate is recorded with the first event of its payment. */
   readonly journal: Journal;
   /** The error of a settlement that failed for the mandate alone; undefined for all others. */
@@ -33,29 +31,17 @@ export function paymentMandate(call: ProvenCall, mandates: MandateService | unde
   return {
     ...addedBy(call),
     failureOf(result) {
-      const refused = refusedMandate(call, result);
-      if (refused === undefined) return undefined;
-      if (mandates === undefined) throw new Error('a mandate was refused where none is accepted');
-      return unauthorized(call, mandates, paidPurchase(call, call.agreed), refused);
+      if (result.kind !== 'mandate_used' || call.mandated?.kind !== 'accepted') return undefined;
+      if (mandates === undefined) throw new Error('a mandate was used up where none is accepted');
+      return unauthorized(call, mandates, paidPurchase(call, call.agreed), usedUp(call.mandated, result));
     },
     usedFor: (record) => usedMandate(call, record, mandates),
   };
 }
 
-function addedBy({ mandated, refusal, journal }: ProvenCall): Pick<PaymentMandate, 'terms' | 'refusal' | 'journal'> {
-  if (mandated === undefined) return { terms: {}, refusal, journal };
-  if (mandated.kind === 'unneeded') return { terms: {}, refusal: refusal ?? mandated.refused.reason, journal };
-  const { mandate } = mandated;
-  return { terms: { mandate: storedMandate(mandate) }, refusal, journal: announcing(journal, mandate) };
-}
-
-function refusedMandate({ mandated, refusal }: ProvenCall, result: SettlementResult): RefusedMandate | undefined {
-  if (mandated?.kind === 'accepted' && result.kind === 'mandate_used') return usedUp(mandated.mandate, result);
-  if (mandated?.kind !== 'unneeded' || refusal !== undefined || result.kind !== 'refused') return undefined;
-  // The record that would have answered is gone, so the mandate was needed after all. Nothing is
-  // wrong with the payment: no 402.
-  const { phase, reason } = result.owed;
-  return phase === 'verify' && reason === mandated.refused.reason ? mandated.refused : undefined;
+function addedBy({ mandated, journal }: ProvenCall): Pick<PaymentMandate, 'terms' | 'journal'> {
+  if (mandated?.kind !== 'accepted') return { terms: {}, journal };
+  return { terms: { mandate: storedMandate(mandated) }, journal: announcing(journal, mandated) };
 }
 
 function usedMandate(
@@ -65,7 +51,7 @@ function usedMandate(
 ): UsedMandate | undefined {
   const stored = record.mandate === undefined ? undefined : readStoredMandate(record.mandate);
   if (stored === undefined || mandated === undefined) return undefined;
-  const presented = mandated.kind === 'accepted' ? mandated.mandate : mandated.refused.reference;
+  const presented = mandated.kind === 'accepted' ? mandated : mandated.reference;
   // Another mandate was not used up by this payment, and with other disclosures it is not the one
   // that was checked.
   const { reference, referenceSdHash } = stored;

@@ -1,6 +1,6 @@
 /** The real pipeline and settlement over simulated ports. */
 
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import type { Cancellation, Exchange, ReserveBackend } from '../../../src/backend/exchange.ts';
 import { type EventSink, type Journal, openJournal } from '../../../src/events/journal.ts';
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
@@ -8,6 +8,7 @@ import { fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { createReplacedOffers } from '../../../src/payments/settlement/accepted-offer.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
+import { createFindKnown } from '../../../src/payments/settlement/known-payment.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
 import { createLeases } from '../../../src/payments/settlement/reservations.ts';
 import { createSettler } from '../../../src/payments/settlement/settle.ts';
@@ -21,12 +22,14 @@ import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts'
 import { forward } from '../../../src/pipeline/middleware/forward.ts';
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
 import { verify } from '../../../src/pipeline/middleware/verify.ts';
+import { createCollector } from '../../../src/pipeline/steps/collecting.ts';
 import { createSelling } from '../../../src/pipeline/steps/payment-required.ts';
 import { isRepeatable } from '../../../src/resources/repeatable.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
+import { inOrder } from '../../../src/server/http/in-order.ts';
 import { simMandates } from './mandate.ts';
 import type { Process } from './process.ts';
-import { examine, KEEP_ANSWER_MS, offerOf, RESOURCE_ID, TOKENS } from './proof.ts';
+import { examine, KEEP_ANSWER_MS, offerOf, RESOURCE_ID, SCOPE, TOKENS } from './proof.ts';
 import type { Setting } from './setting.ts';
 
 /**
@@ -98,7 +101,6 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(
     examine,
-    ledger,
     { unproven, tokens: TOKENS, replaced: createReplacedOffers(), assetDecimals: 6 },
     () => time.now(),
   );
@@ -119,31 +121,23 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   });
   const mandates = simMandates(() => time.now());
   const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
-  const handlers: readonly RequestHandler[] = [
-    verify(selling, verifier, gate),
-    authorize(mandates, ledger),
-    settle(selling, joining(settler, ports.watched, time), gate, mandates),
-    forward(exchange, checkouts),
-    deliver(checkouts, receipts),
-  ];
+  const collector = createCollector({
+    ...{ find: createFindKnown(ledger, SCOPE), verifier, networkOf, events: sink, removed: resource.backend },
+    catalogue: { byId: new Map([[RESOURCE_ID, resource]]) },
+  });
   const last = errorHandler((error) => {
     if (error.code === 'INTERNAL_ERROR') onBug(error.cause);
   });
-
-  const pass = async (res: Response): Promise<void> => {
-    const req = {} as Request;
-    try {
-      for (const handler of handlers) {
-        let goesOn = false;
-        await handler(req, res, () => {
-          goesOn = true;
-        });
-        if (!goesOn) return;
-      }
-    } catch (thrown) {
-      last(thrown, req, res, () => undefined);
-    }
-  };
+  const pass = inOrder(
+    [
+      inOrder([verify(selling, verifier, gate)], collector.refused),
+      inOrder([authorize(mandates)], collector.refused),
+      settle(selling, joining(settler, ports.watched, time), gate, collector, mandates),
+      forward(exchange, checkouts),
+      deliver(checkouts, receipts),
+    ],
+    last,
+  );
   return {
     process,
     reconciler,
@@ -170,7 +164,9 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         request: { method: resource.backend.method, path: pathOf(input), headers: {}, body: undefined },
       };
       // Of a response the middleware uses `locals` alone: the response writer has the connection.
-      void pass({ locals: { call, requestId } } as unknown as Response).catch(onBug);
+      void pass({} as Request, { locals: { call, requestId } } as unknown as Response, (thrown) => {
+        if (thrown !== undefined) onBug(thrown);
+      });
     },
   };
 }

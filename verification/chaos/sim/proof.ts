@@ -1,6 +1,6 @@
 /** Proofs of the simulation. */
 
-import type { BuyerTokens } from '../../../src/payments/pricing/buyer-token.ts';
+import { type BuyerTokens, TOKEN_CHARACTERS } from '../../../src/payments/pricing/buyer-token.ts';
 import type { Candidate, Examination } from '../../../src/payments/x402/verify/verify.ts';
 import { encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
@@ -10,6 +10,8 @@ import type { Resource } from '../../../src/resources/resource.ts';
 import type { Setting } from './setting.ts';
 
 const ASSET = `0x${'33'.repeat(20)}`;
+/** What replay keys are made of. */
+export const SCOPE = { chainId: 84_532, asset: ASSET, publicBaseUrl: 'https://shop.example' };
 const PAYER = `0x${'11'.repeat(20)}`;
 const PAYEE = `0x${'22'.repeat(20)}`;
 /** Offered life of an authorization, seconds. */
@@ -41,11 +43,12 @@ const CHALLENGE = {
 /** Left of the window of a proof when a call begins that is paid for after its answer, seconds. */
 export const LEAST_SECONDS = 12;
 /** Behind a dot a token names the payment whose answer waits for its buyer's next proof. */
-const ANSWERS = /\.([0-9a-f]{64})$/;
+const ANSWERS = /\.([A-Za-z0-9_-]{43})$/;
 
 /** The payment that a token names. */
 export function answerNamed(token: string): string | undefined {
-  return ANSWERS.exec(token)?.[1];
+  const name = ANSWERS.exec(token)?.[1];
+  return name && Buffer.from(name, 'base64url').toString('hex');
 }
 
 /** The one offer of the simulated gateway. */
@@ -56,7 +59,8 @@ const OFFER: Offer = {
   currency: 'USDC',
   // Buyers read of a challenge what its token names, and nothing else.
   challenge: { fresh: () => CHALLENGE, refused: ({ token }) => ({ ...CHALLENGE, header: token }) },
-  issueToken: (_bind, answerOf) => (answerOf === undefined ? '' : `.${answerOf}`),
+  issueToken: (_bind, answerOf) =>
+    answerOf === undefined ? '' : `.${Buffer.from(answerOf, 'hex').toString('base64url')}`,
 };
 
 /** The offer, with the money before or after the call. */
@@ -106,7 +110,7 @@ export function signProof(number: number, nowMs: number, lifeSeconds: number, an
       },
     },
   } as const;
-  const token = `token-${number}${answerOf}`;
+  const token = `${`token-${number}`.padEnd(TOKEN_CHARACTERS, '_')}${answerOf}`;
   const header = encodeProof({ ...payload, extensions: { [BUYER_TOKEN]: { info: { token } } } });
   return { nonce, payId: payIdOf(nonce), validBefore, header, found: encodeProof(payload), token };
 }
@@ -120,7 +124,6 @@ export function examine({ decoded, offer, leastSeconds, nowMs }: Candidate): Exa
   return {
     payId,
     refusal: window === undefined ? undefined : { step: 'window', ...window },
-    elsewhere: undefined,
     checkSignature: async () => ({ kind: 'genuine', proof: { payId, payload, signedBy: 'account' } }),
   };
 }
@@ -150,5 +153,5 @@ export function resourceOf({ method, backendTimeoutMs, mandated }: Setting): Res
 }
 
 function payIdOf(nonce: string): string {
-  return replayKey({ chainId: 84_532, asset: ASSET, from: PAYER, nonce });
+  return replayKey({ ...SCOPE, from: PAYER, nonce });
 }

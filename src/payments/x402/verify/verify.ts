@@ -35,14 +35,13 @@ const OF_SIGNATURE: ReadonlySet<string> = new Set([
 
 /**
  * The result of the cheap checks. A refusal is not yet an answer: an authorization that has a
- * record under `payId` is answered from that record, whatever became of the offer or the window
- * since (contract 4.2 step 3), and never with 402.
+ * record is answered from that record, whatever became of the offer or the window since (contract
+ * 4.2 step 3), and never with 402.
  */
 export interface Examination {
+  /** In the present network and asset. */
   readonly payId: string;
   readonly refusal: ProofRefusal | undefined;
-  /** The `payId` of the proof in the network and asset that it names, where these are others. */
-  readonly elsewhere: string | undefined;
   /** The costly check. Needed before a record is shown, because `payId` alone proves nothing. */
   checkSignature(): Promise<SignatureVerdict>;
 }
@@ -145,11 +144,10 @@ export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Ex
     return { kind: 'unproven', proof, prove: () => provenByWallet(wallets, proof, hash) };
   };
   return function examine(candidate) {
-    const [payId, elsewhere] = replayKeys(candidate.decoded.payload, terms);
+    const [payId] = replayKeys(candidate.decoded.payload, terms);
     return {
       payId,
       refusal: firstRefusal(candidate, terms.chainId),
-      elsewhere,
       checkSignature: () => checkSignature(payId, candidate),
     };
   };

@@ -1,0 +1,168 @@
+/**
+ * Finds the payment that a proof was used for: the only question to the ledger about a proof that
+ * would be refused (pipeline/steps/collecting.ts).
+ */
+
+import type { BackendRequest } from '../../backend/exchange.ts';
+import { isSealed } from '../../crypto/seal.ts';
+import type { JsonObject } from '../../json/types.ts';
+import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';
+import { FORGOTTEN_IN, opens } from '../ledger/table.ts';
+import { type ReadToken, tokenText } from '../pricing/buyer-token.ts';
+import { type Candidate, isProofOf } from '../x402/verify/verify.ts';
+import { decodeProof } from '../x402/wire/header-codec.ts';
+import type { Agreed } from '../x402/wire/offers.ts';
+import { replayKeys } from '../x402/wire/payload-schema.ts';
+import { invokeUrl } from '../x402/wire/payment-required.ts';
+import type { NoRecord } from './safe-to-rechallenge.ts';
+import {
+  clearRequirements,
+  keyDigest,
+  readStoredProof,
+  readStoredRequest,
+  tokenDigest,
+  unreadable,
+} from './stored-purchase.ts';
+import { whatIsBought } from './terms.ts';
+import type { CarriedProof } from './verifier.ts';
+
+/** What a caller has of a payment. */
+interface Shown {
+  readonly proof: CarriedProof;
+  /** The caller's `Idempotency-Key`, as far as it can be read. */
+  readonly idempotencyKey: string | undefined;
+}
+
+/** A call that would be refused. */
+interface Refused extends Shown {
+  readonly resourceId: string;
+  /** Without the reserved names. */
+  readonly input: JsonObject;
+  /** Part of what was bought, as the input is. */
+  readonly callerHeaders?: BackendRequest['callerHeaders'];
+}
+
+/** A payment whose record has the replay key of a proof, which proves nothing about the caller. */
+export interface KnownPayment {
+  readonly kind: 'known';
+  readonly record: PaymentRecord;
+  /** As it was sent, its signature unchecked. */
+  readonly proof: Candidate['decoded'];
+  /** It opens what it paid for, and nothing new. */
+  readonly token: ReadToken | undefined;
+  /** The terms of the payment. */
+  readonly agreed: Agreed;
+  /**
+   * As it was built when it was paid, without the configured headers, where the call asks for
+   * exactly what was bought, with the buyer's secret; undefined where not, and where it is sealed
+   * with a key that this process does not have.
+   */
+  readonly request: BackendRequest | undefined;
+}
+
+/** The methods that `bind` may contain: a final record has no other trace of its method. */
+const METHODS: readonly BackendRequest['method'][] = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'];
+
+/** @throws StoreError */
+export type FindKnown = (call: Refused) => Promise<KnownPayment | NoRecord>;
+
+/** What replay keys and addresses of resources are made of. */
+interface KnownScope {
+  readonly chainId: number;
+  readonly asset: string;
+  readonly publicBaseUrl: string;
+}
+
+/** States in which nothing was taken. In the others money has moved or may have. */
+const UNPAID: readonly PaymentState[] = ['reserved', 'worked', 'withdrawn', 'refused'];
+
+/** Finds by replay key, in the present network and asset and in those that the proof accepts. */
+export function createFindKnown(
+  ledger: Pick<PaymentLedger, 'read'>,
+  { publicBaseUrl, ...scope }: KnownScope,
+): FindKnown {
+  return async ({ resourceId, input, callerHeaders = {}, ...shown }) => {
+    const found = await recordOf(ledger, scope, shown);
+    if (found === undefined) return { kind: 'none' };
+    const { record } = found;
+    const method = isOpenedBy(found, shown)
+      ? METHODS.find((one) => whatIsBought(resourceId, { method: one, callerHeaders }, input) === record.bind)
+      : undefined;
+    const { amount, currency } = record;
+    // Such a record never leads to the backend again, and has forgotten what was sent there.
+    const isOver = FORGOTTEN_IN[record.state]?.['backendRequest'] !== undefined;
+    const requirements =
+      isOver || unreadable(record) !== undefined ? clearRequirements(record) : readStoredProof(record).requirements;
+    const agreed = { requirements, resourceUrl: invokeUrl(publicBaseUrl, resourceId), amount, currency };
+    return { kind: 'known', ...found, agreed, request: method && requestOf(record, method, isOver) };
+  };
+}
+
+function requestOf(
+  { backendRequest }: PaymentRecord,
+  method: BackendRequest['method'],
+  isOver: boolean,
+): BackendRequest | undefined {
+  if (isOver) return { method, path: '/', headers: {}, body: undefined };
+  return isSealed(backendRequest) ? undefined : readStoredRequest(backendRequest, {});
+}
+
+type Found = Pick<KnownPayment, 'record' | 'proof' | 'token'>;
+
+/** @throws StoreError */
+async function recordOf(
+  ledger: Pick<PaymentLedger, 'read'>,
+  scope: Pick<KnownScope, 'chainId' | 'asset'>,
+  { proof: carried }: Pick<Shown, 'proof'>,
+): Promise<Found | undefined> {
+  const proof = 'value' in carried ? decodeProof(carried.value) : undefined;
+  if (proof?.kind !== 'decoded') return undefined;
+  let record: PaymentRecord | undefined;
+  for (const payId of replayKeys(proof.payload, scope)) record ??= await ledger.read(payId);
+  if (record === undefined) return undefined;
+  const text = proof.buyerToken === undefined ? undefined : tokenText(proof.buyerToken);
+  const token = text === undefined ? undefined : { ...OPENS_ONLY, text };
+  return { record, proof, token };
+}
+
+const OPENS_ONLY = { genuineForMs: 0, offeredUntilMs: undefined, answerOf: undefined } as const;
+
+/** Whether the buyer's secret came with the proof. */
+function isOpenedBy(
+  { record, proof, token }: Found,
+  { idempotencyKey: key = proof.paymentIdentifier }: Pick<Shown, 'idempotencyKey'>,
+): boolean {
+  const { payId } = record;
+  return opens(record, {
+    ...(key === undefined ? {} : { keyDigest: keyDigest(payId, key) }),
+    ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token.text) }),
+  });
+}
+
+/** A purchase that its buyer asks about. */
+interface OwnPurchase extends Shown {
+  readonly receiptId: string;
+}
+
+/** Undefined: no purchase of that id is this caller's. @throws StoreError */
+export type FindOwn = (asked: OwnPurchase) => Promise<PaymentRecord | undefined>;
+
+/**
+ * Finds the purchase of a proof for the buyer alone: the proof is public, so one that was bought
+ * without a secret is shown to no caller. The signature must be the one that paid, which is
+ * compared and not verified, so a wallet that is a contract need not be asked. Every failure looks
+ * alike.
+ */
+export function createFindOwn(
+  ledger: Pick<PaymentLedger, 'read'>,
+  scope: Pick<KnownScope, 'chainId' | 'asset'>,
+): FindOwn {
+  return async ({ receiptId, ...shown }) => {
+    const found = await recordOf(ledger, scope, shown);
+    if (found === undefined || !isOpenedBy(found, shown)) return undefined;
+    const { record, proof } = found;
+    if (record.receiptId !== receiptId || UNPAID.includes(record.state)) return undefined;
+    if (!isProofOf(record.proofDigest, { ...proof, payId: record.payId })) return undefined;
+    return record.keyDigest === undefined && record.tokenDigest === undefined ? undefined : record;
+  };
+}
