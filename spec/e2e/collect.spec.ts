@@ -143,17 +143,6 @@ for (const [store, storage] of Object.entries({
           assert.equal((await testbed.income()) - income, UNITS, 'no second settlement');
         });
 
-    it('removed: over another channel there is nothing to collect', async () => {
-      const input = { failures: 1 };
-      const proof = await proofFor('flaky', input);
-      const requestId = `first-${randomUUID()}`;
-      await answerTo(gateway, 'http', { id: 'flaky', input, proof, requestId });
-      await undelivered(requestId);
-      await reopen({ flaky: undefined });
-      const plain = await answerTo(gateway, 'mcp', { id: 'flaky', input });
-      assert.equal(await answerTo(gateway, 'mcp', { id: 'flaky', input, proof }), plain);
-    });
-
     it('removed: a signature that is not the payer’s collects nothing, whatever else it brings', async () => {
       const input = { failures: 1 };
       const proof = await proofFor('flaky', input);

@@ -23,7 +23,7 @@ import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import type { Sent } from '../payments/ledger/payment-receipt.ts';
 import type { ReadToken } from '../payments/pricing/buyer-token.ts';
 import type { Lease } from '../payments/settlement/reservations.ts';
-import type { NoRecord, SafeToRechallenge } from '../payments/settlement/safe-to-rechallenge.ts';
+import type { NoRecord } from '../payments/settlement/safe-to-rechallenge.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import type { Challenge } from '../payments/x402/wire/challenge.ts';
 import type { Agreed } from '../payments/x402/wire/offers.ts';
@@ -95,8 +95,8 @@ export interface PreparedCall extends Omit<ResolvedCall, 'stage' | 'resource'> {
 /** The call as it was refused, although its proof has a record. */
 export interface Collecting {
   readonly before: ReceivedCall | ResolvedCall | PreparedCall | ProvenCall;
-  /** Answers the call with its refusal, or throws that: the record came to nothing. */
-  readonly refuse: (answer: NoRecord | SafeToRechallenge) => void;
+  /** Answers the call with its refusal, or throws that. */
+  readonly refuse: (answer: NoRecord) => void;
 }
 
 /** The proof passed every local check. No money has moved. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { FORGOTTEN } from '../../../src/payments/ledger/table.ts';
-import { createFindKnown, createFindOwn } from '../../../src/payments/settlement/known-payment.ts';
+import { createFindKnown } from '../../../src/payments/settlement/known-payment.ts';
 import { paymentTerms } from '../../../src/payments/settlement/terms.ts';
 import { proofDigest } from '../../../src/payments/x402/verify/verify.ts';
 import { encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
@@ -113,28 +113,4 @@ describe('the payment of a proof', () => {
     const read = () => Promise.reject(new StoreError('gone'));
     await assert.rejects(createFindKnown({ read }, scope)(asked), StoreError);
   });
-});
-
-describe('the purchase that a buyer asks about', () => {
-  const record = recordOf(bought);
-  const owned = async (more: object = {}, changes: object = {}) => {
-    const ledger = { read: async () => ({ ...record, ...changes }) };
-    const { receiptId } = record;
-    return createFindOwn(ledger, scope)({ receiptId, proof: asked.proof, idempotencyKey: undefined, ...more });
-  };
-
-  it('is found with the proof that paid and its secret', async () => {
-    assert.equal((await owned())?.payId, payId);
-  });
-
-  for (const [what, more, changes] of [
-    ['of another id', { receiptId: 'other' }, {}],
-    ['without the secret', { proof: carried('none') }, {}],
-    ['that has no secret', {}, { tokenDigest: undefined }],
-    ['of another signature', {}, { proofDigest: 'other' }],
-    ['that is not paid', {}, { state: 'reserved' }],
-  ] as const)
-    it(`${what} is none`, async () => {
-      assert.equal(await owned(more, changes), undefined);
-    });
 });

@@ -29,14 +29,6 @@ describe('the witness of a 402', () => {
     assert.deepEqual([reason, phase, transaction, recorded], ['cancelled', 'settle', TRANSACTION, true]);
   });
 
-  it('of a proof that the local checks refused is that of its record, where the ledger had one', () => {
-    const owed = SafeToRechallenge.refused(record('refused', { evidence: 'elsewhere' }), true);
-    assert.equal(SafeToRechallenge.unreserved(owed, { reason: 'x' }), owed);
-    const discarded = SafeToRechallenge.discarded({ kind: 'gone' }, 'y');
-    const { reason, answerOf } = SafeToRechallenge.unreserved(discarded, { reason: 'x', answerOf: 'earlier' });
-    assert.deepEqual([reason, answerOf], ['x', 'earlier']);
-  });
-
   it('of a proof that has no record is of the phase verify', () => {
     for (const owed of [
       SafeToRechallenge.unreserved({ kind: 'none' }, { reason: 'x' }),

@@ -89,12 +89,23 @@ describe('the settlement of a call', () => {
     assert.match(JSON.stringify(written), /^\[\["402".*insufficient_funds/);
   });
 
-  it('refused, of a collecting call: its first refusal, which learns what became of the record', async () => {
-    const answers: unknown[] = [];
-    const before = { stage: 'received' };
-    const collecting = { before, refuse: (answer: unknown) => void answers.push(answer) };
-    const { went, error, call, written } = await settled(refusedBefore, proven({ collecting }));
-    assert.deepEqual([went, error, call, written, answers], [false, undefined, before, [], [refusedBefore.owed]]);
+  const worthless = { state: 'refused', evidence: 'expired', reason: 'expired', payId: PAY_ID } as PaymentRecord;
+  const refused = { kind: 'refused', owed: SafeToRechallenge.refused(worthless, true) } as const;
+  for (const [what, stage, result] of [
+    ['without a record any more', 'prepared', refusedBefore],
+    ['of what is not sold any more', 'received', refused],
+  ] as const)
+    it(`refused, of a collecting call ${what}: its first refusal and never 402`, async () => {
+      const answers: unknown[] = [];
+      const before = { stage };
+      const collecting = { before, refuse: (answer: unknown) => void answers.push(answer) };
+      const { went, error, call, written } = await settled(result, proven({ collecting }));
+      assert.deepEqual([went, error, call, written, answers], [false, undefined, before, [], [{ kind: 'none' }]]);
+    });
+
+  it('refused, of a collecting call whose payment came to nothing: 402', async () => {
+    const collecting = { before: { stage: 'prepared' }, refuse: () => assert.fail('not by its record') };
+    assert.match(JSON.stringify((await settled(refused, proven({ collecting }))).written), /^\[\["402".*expired/);
   });
 
   for (const result of [{ kind: 'conflict' }, { kind: 'spent', state: 'used' }] as const)

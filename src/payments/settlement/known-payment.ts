@@ -88,23 +88,18 @@ export function createFindKnown(
     const method = isOpenedBy(found, shown)
       ? METHODS.find((one) => whatIsBought(resourceId, { method: one, callerHeaders }, input) === record.bind)
       : undefined;
-    const { amount, currency } = record;
+    const { amount, currency, backendRequest, state } = record;
     // Such a record never leads to the backend again, and has forgotten what was sent there.
-    const isOver = FORGOTTEN_IN[record.state]?.['backendRequest'] !== undefined;
+    const isOver = FORGOTTEN_IN[state]?.['backendRequest'] !== undefined;
     const requirements =
       isOver || unreadable(record) !== undefined ? clearRequirements(record) : readStoredProof(record).requirements;
     const agreed = { requirements, resourceUrl: invokeUrl(publicBaseUrl, resourceId), amount, currency };
-    return { kind: 'known', ...found, agreed, request: method && requestOf(record, method, isOver) };
+    const known = { kind: 'known', ...found, agreed } as const;
+    if (method !== undefined && isOver)
+      return { ...known, request: { method, path: '/', headers: {}, body: undefined } };
+    const isReadable = method !== undefined && !isSealed(backendRequest);
+    return { ...known, request: isReadable ? readStoredRequest(backendRequest, {}) : undefined };
   };
-}
-
-function requestOf(
-  { backendRequest }: PaymentRecord,
-  method: BackendRequest['method'],
-  isOver: boolean,
-): BackendRequest | undefined {
-  if (isOver) return { method, path: '/', headers: {}, body: undefined };
-  return isSealed(backendRequest) ? undefined : readStoredRequest(backendRequest, {});
 }
 
 type Found = Pick<KnownPayment, 'record' | 'proof' | 'token'>;

@@ -2,7 +2,7 @@
 
 import type { PaymentRecord } from '../ledger/ledger.ts';
 
-/** The ledger's answer about a proof that has no record. */
+/** What the ledger answers of a proof that has no record, or none any more. */
 export interface NoRecord {
   readonly kind: 'none';
 }
@@ -52,19 +52,13 @@ export class SafeToRechallenge {
   }
 
   /**
-   * The local checks refused a proof. `answer`: the ledger has no record of it, or the settlement
-   * made this of its record. `answerOf`: an earlier payment whose answer waits on, as its token
-   * names it.
+   * The local checks refused a proof, and it has no record. `answerOf`: an earlier payment whose
+   * answer waits on, as its token names it.
    */
   static unreserved(
-    answer: NoRecord | SafeToRechallenge,
-    {
-      reason,
-      answerOf,
-      fault,
-    }: { readonly reason: string; readonly answerOf?: string | undefined; readonly fault?: string | undefined },
+    _answer: NoRecord,
+    { reason, answerOf, fault }: Pick<Facts, 'reason' | 'answerOf' | 'fault'>,
   ): SafeToRechallenge {
-    if ('phase' in answer && answer.phase === 'settle') return answer;
     return SafeToRechallenge.#withoutRecord(reason, answerOf, fault);
   }
 

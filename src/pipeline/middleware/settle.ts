@@ -30,7 +30,7 @@ import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall, type Rel
 import { failedUnpaid, undeliveredError } from '../steps/backend-failed.ts';
 import { requestToBackend } from '../steps/backend-request.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
-import type { Collector } from '../steps/collecting.ts';
+import { type Collector, served } from '../steps/collecting.ts';
 import { type PaymentMandate, paymentMandate } from '../steps/payment-mandate.ts';
 import { requirePayment, type Selling } from '../steps/payment-required.ts';
 import { signDelivery } from '../steps/sign-delivery.ts';
@@ -83,9 +83,13 @@ export function settle(
       return;
     }
     if (result.kind === 'refused' && call.collecting !== undefined) {
-      advanceCall(res, call.collecting.before);
-      call.collecting.refuse(result.owed);
-      return;
+      const { before, refuse } = call.collecting;
+      // A payment that came to nothing is a 402 where the operation is sold today.
+      if (result.owed.phase === 'verify' || served(before) === undefined) {
+        advanceCall(res, before);
+        refuse({ kind: 'none' });
+        return;
+      }
     }
     if (result.kind === 'refused') gate.noteProof(req, 'refused');
     const unauthorized = purchase.mandate.failureOf(result);

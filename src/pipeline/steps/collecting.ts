@@ -9,10 +9,8 @@ import { GatewayError } from '../../errors.ts';
 import { protocolOf } from '../../events/event.ts';
 import { type EventSink, openJournal } from '../../events/journal.ts';
 import type { FindKnown, KnownPayment } from '../../payments/settlement/known-payment.ts';
-import type { NoRecord } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { NEVER_ANEW } from '../../payments/settlement/settlement-request.ts';
 import type { OpenQuestion, ProofVerifier } from '../../payments/settlement/verifier.ts';
-import type { Proof } from '../../payments/x402/wire/types.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { withoutReserved } from '../../resources/prepare.ts';
 import type { Resource } from '../../resources/resource.ts';
@@ -43,6 +41,7 @@ export class PendingRefusal extends Error {
 
 /** The call as it was when it was paid. */
 type Bought = Pick<PreparedCall, 'resource' | 'journal' | 'input' | 'request'>;
+type Refusable = Collecting['before'];
 
 interface CollectorParts {
   readonly find: FindKnown;
@@ -71,23 +70,21 @@ export interface Collector {
 export function createCollector(parts: CollectorParts): Collector {
   const { find, verifier, networkOf, catalogue, events, removed } = parts;
 
-  const known = (call: Collecting['before']): Promise<KnownPayment | NoRecord> => {
-    const { resourceId, proof, idempotencyKey } = call;
-    const asked = {
-      ...{ resourceId, proof, input: withoutReserved(call.input) },
-      callerHeaders: call.inPlace?.callerHeaders,
+  /** The payment of a call, and the call as it was then, where its caller may have that. */
+  const known = async (call: Refusable): Promise<{ payment: KnownPayment; bought: Bought | undefined } | undefined> => {
+    const { resourceId, channel, requestId, callId, proof, idempotencyKey } = call;
+    const input = withoutReserved(call.input);
+    const payment = await find({
+      ...{ resourceId, proof, input, callerHeaders: call.inPlace?.callerHeaders },
       idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
-    };
-    return find(asked).catch(throwStorageError);
-  };
-
-  const boughtBy = (call: Collecting['before'], { record, request }: KnownPayment): Bought | undefined => {
-    const { resourceId, channel, requestId, callId } = call;
+    }).catch(throwStorageError);
+    if (payment.kind === 'none') return undefined;
+    const { record, request } = payment;
     const adapter = protocolOf(channel);
     // One channel does not show what another one sold; the backend's own address is HTTP, and is
     // gone with the resource.
     if (request === undefined || (call.stage === 'received' && protocolOf(record.channel) !== adapter))
-      return undefined;
+      return { payment, bought: undefined };
     const now = catalogue.byId.get(resourceId);
     const backend =
       now?.backend.method === request.method ? now.backend : backendOfRemoved(request.method, now?.backend ?? removed);
@@ -95,50 +92,40 @@ export function createCollector(parts: CollectorParts): Collector {
     const journal =
       call.stage === 'received' ? openJournal({ requestId, callId, resourceId, adapter }, events) : call.journal;
     if (call.stage === 'received') journal.record('resource.requested');
-    return {
+    const bought: Bought = {
       resource: {
         ...{ id: resourceId, name: now?.name ?? resourceId, backend },
         pricing: { type: 'fixed', amount, currency, units: BigInt(units) },
         // Of a call that came no further its mandate gated the payment that was made.
-        authorization: sold(call)?.resource.authorization ?? [],
+        authorization: served(call)?.resource.authorization ?? [],
       },
-      journal,
-      input: withoutReserved(call.input),
+      ...{ journal, input },
       request: { ...request, headers: { ...backend.headers, ...request.headers } },
     };
-  };
-
-  const payerSigned = async (
-    call: Collecting['before'],
-    payment: KnownPayment,
-    req: Request,
-  ): Promise<Proof | undefined> => {
-    if (call.stage === 'proven') return call.payment;
-    const verdict = await verifier.verifyKnown(payment, networkOf(req));
-    if (verdict.kind === 'refused') return undefined;
-    if (verdict.kind !== 'genuine') throw unanswered(verdict);
-    return verdict.proof;
+    return { payment, bought };
   };
 
   const collecting = async (
-    call: Collecting['before'],
+    call: Refusable,
     req: Request,
-    { refuse, reason }: Pick<PendingRefusal, 'refuse' | 'reason'>,
+    { refuse, reason }: PendingRefusal,
   ): Promise<ProvenCall | undefined> => {
     if (call.stage === 'proven' && call.collecting !== undefined) return { ...call, refusal: NEVER_ANEW };
-    const payment = await known(call);
-    if (payment.kind === 'none') return undefined;
-    const bought = boughtBy(call, payment);
+    const { payment, bought } = (await known(call)) ?? {};
     // Without the secret, or for something else, nothing is shown of what is not served today. What
     // is served has its answer from the record all the same, and never a 402.
-    const asked = bought === undefined ? sold(call) : { ...call, ...bought };
-    if (asked === undefined) return undefined;
-    const proof = await payerSigned(call, payment, req);
-    if (proof === undefined) return undefined;
+    const asked = bought === undefined ? served(call) : { ...call, ...bought };
+    if (payment === undefined || asked === undefined) return undefined;
+    const signed =
+      call.stage === 'proven'
+        ? ({ kind: 'genuine', proof: call.payment } as const)
+        : await verifier.verifyKnown(payment, networkOf(req));
+    if (signed.kind === 'refused') return undefined;
+    if (signed.kind !== 'genuine') throw unanswered(signed);
     const { agreed, token } = payment;
     return {
       ...asked,
-      ...{ stage: 'proven', payment: proof, agreed, token, refusal: reason },
+      ...{ stage: 'proven', payment: signed.proof, agreed, token, refusal: reason },
       idempotencyKey: oneKey(call.idempotencyKey, payment.proof.paymentIdentifier),
       collecting: { before: call, refuse },
     };
@@ -164,26 +151,23 @@ export function createCollector(parts: CollectorParts): Collector {
       answer().catch(next);
     },
     async asBought(call) {
-      const payment = await known(call);
-      const bought = payment.kind === 'known' ? boughtBy(call, payment) : undefined;
+      const { bought } = (await known(call)) ?? {};
       return bought && { ...call, ...bought };
     },
   };
 }
 
-/** Undefined: today's configuration does not serve the call, whatever is paid for it. */
-function sold(call: Collecting['before']): PreparedCall | ProvenCall | undefined {
+/** Undefined: the call came no further than what today's configuration does not serve. */
+export function served(call: Refusable): PreparedCall | ProvenCall | undefined {
   return call.stage === 'prepared' || call.stage === 'proven' ? call : undefined;
 }
 
 /** Undefined for a bug, which no record answers. */
-function pending(thrown: unknown): Pick<PendingRefusal, 'refuse' | 'reason'> | undefined {
-  if (thrown instanceof PendingRefusal) return thrown;
-  if (!(thrown instanceof GatewayError)) return undefined;
-  const refuse = (): never => {
+function pending(thrown: unknown): PendingRefusal | undefined {
+  if (!(thrown instanceof GatewayError)) return thrown instanceof PendingRefusal ? thrown : undefined;
+  return new PendingRefusal(() => {
     throw thrown;
-  };
-  return { refuse, reason: NEVER_ANEW };
+  });
 }
 
 /** The refusal of a call whose signature could not be verified now. */
