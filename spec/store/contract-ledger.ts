@@ -28,6 +28,26 @@ export function ledgerContract(name: string, open: OpenStore): void {
       assert.partialDeepStrictEqual(record, { ...wanted, state: 'reserved', owner: 'buyer', fence: 1, tries: 0 });
     });
 
+    it('claims a verified payment as settling with its events, which a take-over does not write again', async () => {
+      const { ledger, feed } = store();
+      const wanted = terms();
+      const { requestId } = wanted;
+      const verified = { untilMs: Number.MAX_SAFE_INTEGER, events: [event('payment.verified', requestId)] };
+      const claim = { terms: wanted, owner: 'buyer', leaseMs: 1, verified };
+      const record = recordIn(await ledger.reserve(claim));
+      assert.partialDeepStrictEqual(record, { state: 'settling', fence: 1 });
+      await ledger.note({ ...fencingToken(record), leaseMs: 0 });
+      const taken = recordIn(await ledger.reserve({ ...claim, owner: 'other' }));
+      assert.partialDeepStrictEqual(taken, { state: 'settling', fence: 2 });
+      const late = { ...claim, terms: terms(), verified: { ...verified, untilMs: 0 } };
+      assert.equal(recordIn(await ledger.reserve(late)).state, 'reserved');
+      const { events } = await feed.page({ limit: 10, requestId });
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['payment.verified'],
+      );
+    });
+
     it('has no record of an unknown authorization', async () => {
       assert.equal(await store().ledger.read(sha256('unknown')), undefined);
     });

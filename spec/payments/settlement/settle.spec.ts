@@ -9,6 +9,7 @@ import { HASH, PAID } from './scripted-rail.ts';
 import { freshTerms, refusalIn, worldOfEachTest } from './world.ts';
 
 const UNSENT = { kind: 'refused', reason: 'insufficient_funds', evidence: 'unsent' } as const;
+const PROOF = 'A'.repeat(22);
 const NO_FUNDS = { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false } as const;
 
 describe('the settler', () => {
@@ -40,7 +41,7 @@ describe('the settler', () => {
       return PAID;
     };
     await settleOnce();
-    assert.deepEqual(steps.end(), ['reserved', 'verified', 'settling', 'sending', 'signed', 'answered', 'settled']);
+    assert.deepEqual(steps.end(), ['verified', 'settling', 'sending', 'signed', 'answered', 'settled']);
   });
 
   it('the lease stays with a call that was paid, and with no other', async () => {
@@ -54,7 +55,7 @@ describe('the settler', () => {
       assert.deepEqual([...world.held], []);
     }
     world.terms = freshTerms();
-    await assert.rejects(settleOnce({}, broken({ advance: world.away })));
+    await assert.rejects(settleOnce({}, broken({ reserve: world.away })));
     assert.deepEqual([...world.held], []);
   });
 
@@ -102,7 +103,7 @@ describe('the settler', () => {
       world.peer.script.verify = async () => {
         later(20_000);
         world.peer.script.verify = async () => ({ kind: 'valid' });
-        assert.equal((await settleOnce()).kind, 'paid');
+        assert.equal((await settleOnce({}, broken({}))).kind, 'paid', 'in another process');
         return NO_FUNDS;
       };
       assert.equal((await settleOnce()).kind, 'in_flight');
@@ -141,19 +142,69 @@ describe('the settler', () => {
     });
   });
 
-  it('a store that is silent when a settlement is begun: nothing is sent, but the write may be stored, and another attempt may continue it', async () => {
-    const result = await settleOnce({}, broken({ advance: silent }));
+  it('a claim without a reply is repeated, and settled once', async () => {
+    let asked = 0;
+    const reserve: PaymentLedger['reserve'] = async (command) => {
+      asked += 1;
+      const answer = await world.ledger.reserve(command);
+      return asked === 1 ? silent() : answer;
+    };
+    assert.equal((await settleOnce({}, broken({ reserve }))).kind, 'paid');
+    assert.deepEqual([asked, world.peer.names()], [2, ['verify', 'settle']]);
+    assert.deepEqual(await types(), ['resource.requested', 'payment.verified', 'payment.settled']);
+  });
+
+  it('a claim that no reply confirms is uncertain: nothing is sent, and another attempt settles what stands', async () => {
+    const reserve: PaymentLedger['reserve'] = async (command) => {
+      await world.ledger.reserve(command);
+      return silent();
+    };
+    const result = await settleOnce({}, broken({ reserve }));
     assert.equal(result.kind, 'uncertain');
     assert.deepEqual(world.peer.names(), ['verify']);
+    assert.partialDeepStrictEqual(await record(), { state: 'settling', leaseUntil: 0 });
+    assert.equal((await settleOnce({ left: undefined })).kind, 'paid');
+  });
+
+  it('a claim that comes too late in the window of its proof begins nothing', async () => {
+    world.peer.script.verify = async () => {
+      later(115_000);
+      return { kind: 'valid' };
+    };
+    assert.deepEqual(refusalIn(await settleOnce({ proof: PROOF })), {
+      reason: 'invalid_exact_evm_payload_authorization_valid_before',
+      phase: 'verify',
+      recorded: false,
+    });
+    assert.deepEqual([await record(), world.peer.names()], [undefined, ['verify', 'reconcile']]);
+  });
+
+  it('a claim finds the refusal of a copy: its buyer was asked to pay anew, so nothing is sent', async () => {
+    world.peer.script.verify = async () => {
+      world.peer.script.verify = async () => NO_FUNDS;
+      assert.equal((await settleOnce({ proof: PROOF }, broken({}))).kind, 'refused', 'in another process');
+      return { kind: 'valid' };
+    };
+    assert.equal(refusalIn(await settleOnce({ proof: PROOF })) !== undefined, true);
+    assert.deepEqual(world.peer.names(), ['verify', 'verify']);
+  });
+
+  it('a claim finds that a late copy was refused: nothing is sent', async () => {
+    const reason = 'invalid_exact_evm_payload_authorization_valid_before';
+    world.peer.script.verify = async () => {
+      assert.equal((await settleOnce({ proof: PROOF, refusal: reason }, broken({}))).kind, 'refused');
+      return { kind: 'valid' };
+    };
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'refused');
+    assert.deepEqual(world.peer.names(), ['verify', 'reconcile']);
   });
 
   it('a store that is away before anything was sent: the call fails, nothing is sent, its events still reach the feed', async () => {
     const placed = requestWith();
-    await assert.rejects(world.settler(broken({ advance: world.away })).settle(placed), StoreError);
+    await assert.rejects(world.settler(broken({ reserve: world.away })).settle(placed), StoreError);
     assert.deepEqual(world.peer.names(), ['verify']);
     placed.journal.flush();
     assert.deepEqual(world.flushedTypes(), ['resource.requested']);
-    await assert.rejects(settleOnce({}, broken({ reserve: silent })), StoreError);
   });
 
   it('keeps the digest of a key, never the key', async () => {

@@ -13,7 +13,7 @@ import {
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { Lease } from '../../../src/payments/settlement/reservations.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
-import { createSettler, type SettlementParts } from '../../../src/payments/settlement/settle.ts';
+import { createSettler, type SettlementParts, type Settler } from '../../../src/payments/settlement/settle.ts';
 import type {
   Paid,
   SettlementRequest,
@@ -27,6 +27,7 @@ import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { Store } from '../../../src/store/documents/store.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import type { Time } from '../../../src/time/time.ts';
 import { terms as sampleTerms } from '../ledger/samples.ts';
 import { scriptedRail } from './scripted-rail.ts';
 import { scriptedWork } from './scripted-work.ts';
@@ -156,14 +157,28 @@ export function worldOfEachTest() {
       ...changes,
     };
   };
-  const settler = (through = world.ledger) => {
-    const { peer, payToExclusive, onStoreLoss, time } = world;
-    const onUnclaimed = ({ payId }: { readonly payId: string }): void => void world.unclaimed.push(payId);
-    const onUnpaid = (facts: UnpaidAnswer): void => void world.unpaid.push(facts);
-    return createSettler({
-      ...{ ledger: through, rail: peer.rail, leases, payToExclusive, onStoreLoss, onUnclaimed, time },
-      ...{ onUnpaid, unpaidWork: world.unpaidWork },
+  const settlers = new WeakMap<PaymentLedger, { readonly time: Time; readonly settler: Settler }>();
+  /** The settler of a process over a ledger, which remembers the proofs that it has seen. */
+  const settler = (through = world.ledger): Settler => {
+    const known = settlers.get(through);
+    if (known?.time === world.time) return known.settler;
+    const opened = createSettler({
+      ledger: through,
+      rail: world.peer.rail,
+      leases,
+      time: world.time,
+      unpaidWork: { enter: (work) => world.unpaidWork.enter(work), paid: (payId) => world.unpaidWork.paid(payId) },
+      get payToExclusive() {
+        return world.payToExclusive;
+      },
+      get onStoreLoss() {
+        return world.onStoreLoss;
+      },
+      onUnclaimed: ({ payId }) => void world.unclaimed.push(payId),
+      onUnpaid: (facts) => void world.unpaid.push(facts),
     });
+    settlers.set(through, { time: world.time, settler: opened });
+    return opened;
   };
   const settleOnce = (
     changes?: Partial<SettlementRequest>,

@@ -119,7 +119,7 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
 
   return {
     async reserve(command) {
-      const { terms, token, proof } = command;
+      const { terms, token, proof, verified } = command;
       const { payId, mandate } = terms;
       const shown = token?.kind === 'issued' ? tokenKey(token.id) : undefined;
       const guessed = [
@@ -150,6 +150,7 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
             ...together([recordChanges(before, record, { ...madeAt(read, payId), record }), { documents }]),
             // A take-over rests on a lease that has ended.
             ...(changed && isGranted && before !== undefined ? { notBefore: before.leaseUntil } : {}),
+            ...(isSettling && before === undefined ? { events: verified?.events ?? [] } : {}),
             how: isSettling ? 'replicated' : 'now',
           },
         };

@@ -154,6 +154,17 @@ export interface Reserve {
   readonly proof?: string;
   /** Whether the token of the terms may become a secret; absent for the terms of a record. */
   readonly token?: NewToken;
+  /** Of a proof that the rail has verified. */
+  readonly verified?: Verified;
+}
+
+/**
+ * A new record begins as `settling` with these events, before `untilMs` of the store's clock;
+ * later too little is left of the proof's window, and it begins as `reserved`, without them.
+ */
+export interface Verified {
+  readonly untilMs: number;
+  readonly events: readonly EventDraft[];
 }
 
 /**

@@ -41,11 +41,11 @@ export interface Outcome<Answer> {
 }
 
 /**
- * Claims an authorization, or takes over one whose lease ended. A take-over changes owner and
- * fence, never the state: `settling` is uncertain then and must be reconciled, `settled` and
- * `undelivered` are deliveries to resume. The same owner gets the same answer again, so a lost
- * reply is harmless. `tokenShownFor`: the payId of the payment that showed the command's token
- * first.
+ * Claims an authorization, as `settling` where its proof was verified in time, or takes over one
+ * whose lease ended. A take-over changes owner and fence, never the state: `settling` is uncertain
+ * then and must be reconciled, `settled` and `undelivered` are deliveries to resume. The same owner
+ * gets the same answer again, so a lost reply is harmless. `tokenShownFor`: the payId of the payment
+ * that showed the command's token first.
  */
 export function reserve(
   record: PaymentRecord | undefined,
@@ -189,10 +189,10 @@ function withSecret(terms: PaymentTerms, token: NewToken | undefined, shownFor: 
   return rest;
 }
 
-function freshRecord(terms: PaymentTerms, { owner, leaseMs }: Reserve, now: number): PaymentRecord {
+function freshRecord(terms: PaymentTerms, { owner, leaseMs, verified }: Reserve, now: number): PaymentRecord {
   return {
     ...terms,
-    state: 'reserved',
+    state: verified !== undefined && now < verified.untilMs ? 'settling' : 'reserved',
     owner,
     fence: 1,
     ...leased(now, leaseMs, 0),

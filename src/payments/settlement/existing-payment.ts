@@ -195,7 +195,7 @@ function identityOf(mandate: string | undefined): string | undefined {
   return claim && JSON.stringify([claim.once, claim.open.map(({ id }) => id)]);
 }
 
-/** The provider's refusal of a proof, for its copies that come later: they get the same answer. */
+/** A refusal of a proof, for its copies that come later: they get the same answer. */
 export function rememberedRefusal(
   { proof }: Pick<SettlementRequest, 'proof'>,
   record: PaymentRecord,

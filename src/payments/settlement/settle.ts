@@ -1,12 +1,14 @@
 /**
- * One attempt to settle a payment, from reservation to outcome: contract 4.2, steps 6 to 9, and the
- * table of 4.3, over a ledger and a rail. Each step that can move money comes after the write that
- * lets another process find it. Of a payment that is settled after its call (4.7) the backend's
- * answer is kept before that.
+ * One attempt to settle a payment, from claim to outcome: contract 4.2, steps 6 to 9, and the table
+ * of 4.3, over a ledger and a rail. A proof that this process sees for the first time is verified
+ * before anything is written, and claimed as `settling`; every other one is reserved first. Each
+ * step that can move money comes after the write that lets another process find it. Of a payment
+ * that is settled after its call (4.7) the backend's answer is kept before that.
  */
 
 import { randomUUID } from 'node:crypto';
-import { type HeldConnection, statusClass, wireReason } from '../../backend/exchange.ts';
+import { type HeldConnection, type Sale, statusClass, wireReason } from '../../backend/exchange.ts';
+import { RecentMap } from '../../time/recent-map.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
   fencingToken,
@@ -14,7 +16,8 @@ import {
   type PaymentFacts,
   type PaymentLedger,
   type PaymentRecord,
-  type Refusal,
+  type Reservation,
+  type Reserve,
 } from '../ledger/ledger.ts';
 import { ANSWER_KEPT } from '../ledger/payment-receipt.ts';
 import { failedWork } from '../ledger/unpaid.ts';
@@ -31,11 +34,14 @@ import {
   type SettlementRequest,
   type SettlementResult,
   type StepResult,
+  type Uncertain,
   type Worked,
   type WorkFirst,
 } from './settlement-request.ts';
 import {
   beginSettling,
+  claimVerified,
+  isBegun,
   type LedgerContext,
   leaveUncertain,
   orUncertain,
@@ -59,6 +65,9 @@ const SOLD_OTHERWISE = 'invalid_payment_requirements';
 const TOO_LATE_TO_BEGIN: WindowReason = 'invalid_exact_evm_payload_authorization_valid_before';
 /** Against a new call of the backend, and not against a payment for an answer that is there. */
 const AGAINST_NEW_WORK: ReadonlySet<string | undefined> = new Set([SOLD_OTHERWISE, TOO_LATE_TO_BEGIN]);
+
+/** Proofs that are remembered: one that comes again has its record asked for first. */
+const REMEMBERED = 10_000;
 
 const CROWDED = { kind: 'crowded' } as const;
 const NOT_REACHED = {
@@ -102,6 +111,8 @@ export interface Settler {
 export function createSettler(parts: SettlementParts): Settler {
   const shared: Shared = {
     slots: createSettlementSlots(parts.time),
+    seen: new RecentMap(REMEMBERED),
+    claiming: new Set(),
     reservations: createReservations(parts.ledger, parts.time),
   };
   return { settle: (request, joined = false) => new SettlementAttempt(parts, shared, request).run(joined) };
@@ -110,6 +121,10 @@ export function createSettler(parts: SettlementParts): Settler {
 /** The parts that all attempts of a process share. */
 interface Shared {
   readonly slots: SettlementSlots;
+  /** By payId: proofs that were verified before their claim. */
+  readonly seen: RecentMap<true>;
+  /** Those of them whose claim is not made yet. */
+  readonly claiming: Set<string>;
   readonly reservations: Reservations;
 }
 
@@ -120,6 +135,8 @@ class SettlementAttempt {
   readonly #context: LedgerContext;
   readonly #request: SettlementRequest;
   #held: HeldConnection | undefined;
+  /** The rail's, where the proof was verified before a record of it was asked for. */
+  #verdict: RailVerdict | undefined;
   /** The backend's answer, where this attempt has it before the settlement. */
   #answer: KeptAnswer | undefined;
   /** The earlier payment that this answer was made for, which came to nothing. */
@@ -138,25 +155,34 @@ class SettlementAttempt {
   async run(joined: boolean): Promise<SettlementResult> {
     if (!this.#request.gateOpen()) return { kind: 'gate_closed' };
     if (this.#request.left?.aborted === true) return { kind: 'gone' };
-    const { terms, backendTimeoutMs, proof, token, work } = this.#request;
     // Before the store is asked: the time of its reply is no waiting for an answer.
     const waitedMs = this.#request.elapsedMs();
-    const reservation = await this.#shared.reservations.reserve({
+    const { terms, proof, token, work } = this.#request;
+    const asked = {
       terms,
       owner: randomUUID(),
       leaseMs: LEASE_MS,
       longestMs: LONGEST_LEASE_MS,
       ...(proof === undefined ? {} : { proof }),
       ...(token === undefined ? {} : { token }),
-    });
-    if (reservation.kind !== 'granted')
+    };
+    const reservation = (await this.#verifiedFirst(asked)) ?? (await this.#shared.reservations.reserve(asked));
+    if ('result' in reservation) return reservation.result;
+    if (reservation.kind !== 'granted') {
+      this.#held?.release();
       return answerExisting(this.#parts.ledger, reservation, terms, { joined, waitedMs, answerOf: work?.answerOf });
+    }
     const { record } = reservation;
     passed('reserved', record.payId);
-    const lease = this.#parts.leases.hold(record, SETTLEMENT_BOUND_MS + backendTimeoutMs);
+    return this.#holding(record, () => this.#work(record, joined));
+  }
+
+  /** Runs the work on a record under its lease, which a payment keeps for its delivery. */
+  async #holding(record: PaymentRecord, work: () => Promise<StepResult>): Promise<SettlementResult> {
+    const lease = this.#parts.leases.hold(record, SETTLEMENT_BOUND_MS + this.#request.backendTimeoutMs);
     let result: StepResult | undefined;
     try {
-      result = await this.#withAnswer(await this.#work(record, joined));
+      result = await this.#withAnswer(await work());
     } finally {
       if (result?.kind !== 'paid') {
         lease.drop();
@@ -164,6 +190,65 @@ class SettlementAttempt {
       }
     }
     return result.kind === 'paid' ? { ...result, lease, held: this.#held } : result;
+  }
+
+  /**
+   * Verifies the proof, claims the payment and settles it, where this process sees the proof for
+   * the first time and a slot is free. Undefined: a record is reserved first. A reservation: the
+   * proof has a record.
+   */
+  async #verifiedFirst(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult } | undefined> {
+    const { payId, payer, mandate } = asked.terms;
+    const { seen, claiming, slots } = this.#shared;
+    if (claiming.has(payId)) return { result: { kind: 'in_flight' } };
+    const { work, refusal, left } = this.#request;
+    // The use of a mandate is reserved before the rail is asked: one mandate may come with a
+    // hundred proofs.
+    if (work !== undefined || mandate !== undefined || refusal !== undefined || left === undefined) return undefined;
+    if (seen.use(payId) === true) return undefined;
+    seen.add(payId, true);
+    claiming.add(payId);
+    try {
+      return await slots.atOnce(payer, () => this.#verifyAndClaim(asked));
+    } finally {
+      claiming.delete(payId);
+    }
+  }
+
+  async #verifyAndClaim(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult } | undefined> {
+    const { proof, requirements } = readStoredProof(asked.terms);
+    this.#verdict = await this.#parts.rail.verify(proof, requirements);
+    // What the rail has against it is answered under a reservation.
+    if (this.#verdict.kind !== 'valid') return undefined;
+    passed('verified', asked.terms.payId);
+    const against = await this.#againstBeginning(asked.terms);
+    if (against !== undefined) {
+      this.#held?.release();
+      return { result: against };
+    }
+    let reservation: Reservation | Uncertain | undefined;
+    try {
+      reservation = await claimVerified(this.#context, this.#request, asked);
+    } finally {
+      this.#shared.claiming.delete(asked.terms.payId);
+      if (reservation === undefined || reservation.kind === 'uncertain') this.#held?.release();
+    }
+    if (reservation.kind === 'uncertain') return { result: reservation };
+    if (!isBegun(reservation)) return reservation;
+    const { record } = reservation;
+    passed('settling', record.payId);
+    return {
+      result: await this.#holding(record, () => orUncertain(this.#context, record, () => this.#settle(record, false))),
+    };
+  }
+
+  /** Why nothing may begin, although the proof is verified: then nothing is written. */
+  async #againstBeginning(sale: Sale): Promise<Exclude<StepResult, { readonly kind: 'paid' }> | undefined> {
+    if (this.#answer === undefined && !(await this.#holdsBackend(sale))) return NOT_REACHED;
+    // The gate may have closed during the verification. From the next write on another process may
+    // settle this.
+    if (!this.#request.gateOpen()) return { kind: 'gate_closed' };
+    return this.#buyerIsHere() ? undefined : { kind: 'gone' };
   }
 
   /**
@@ -214,25 +299,23 @@ class SettlementAttempt {
     // A faulty proof came this far because a record had to answer it, which is gone meanwhile or
     // which the store may have lost.
     const refusal = this.#request.refusal ?? tooLate(record, this.#request.work?.leastSeconds);
-    if (refusal === NEVER_ANEW) return this.#refuse(record, refusal);
+    if (refusal === NEVER_ANEW) return this.#refuse(record, refusal, false);
     return refusal === undefined ? this.#verify(record) : this.#checkStoreLoss(record, refusal, 'late');
   }
 
   /** Asks the rail. A refusal leaves no record: nothing was sent, the buyer may sign again. */
   async #verify(record: PaymentRecord): Promise<StepResult> {
     const { proof, requirements } = readStoredProof(record);
-    const verdict = await this.#parts.rail.verify(proof, requirements);
+    // A record that was taken over may have another signature than this call.
+    const known = record.fence === 1 ? this.#verdict : undefined;
+    const verdict = known ?? (await this.#parts.rail.verify(proof, requirements));
     if (verdict.kind === 'unavailable') return this.#giveUp(record, verdict);
     if (verdict.kind === 'unfunded') return this.#giveUp(record, unfunded(verdict));
     if (verdict.kind === 'refused' && verdict.nonceSpent) return this.#checkStoreLoss(record, verdict.reason, 'spent');
-    if (verdict.kind === 'refused')
-      return this.#refuse(record, verdict.reason, rememberedRefusal(this.#request, record, verdict.reason));
+    if (verdict.kind === 'refused') return this.#refuse(record, verdict.reason, true);
     passed('verified', record.payId);
-    if (this.#answer === undefined && !(await this.#holdsBackend(record))) return this.#giveUp(record, NOT_REACHED);
-    // The gate may have closed during the verification. From the next write on another process may
-    // settle this.
-    if (!this.#request.gateOpen()) return this.#giveUp(record, { kind: 'gate_closed' });
-    if (!this.#buyerIsHere()) return this.#giveUp(record, { kind: 'gone' });
+    const against = await this.#againstBeginning(record);
+    if (against !== undefined) return this.#giveUp(record, against);
     if (record.settle === 'after') return this.#haveItWorked(record);
     return this.#pay(record, { verified: true });
   }
@@ -251,7 +334,7 @@ class SettlementAttempt {
     const atMostMs = SETTLEMENT_BOUND_MS + this.#request.backendTimeoutMs;
     const place = await this.#parts.unpaidWork.enter({ payId, payer, resourceId, network, atMostMs });
     if (place === 'crowded') return this.#giveUp(record, CROWDED);
-    if (place === 'exhausted') return this.#refuse(record, SOLD_OTHERWISE);
+    if (place === 'exhausted') return this.#refuse(record, SOLD_OTHERWISE, false);
     let result: StepResult | undefined;
     try {
       result = await this.#begin(record);
@@ -472,8 +555,8 @@ class SettlementAttempt {
   }
 
   /** Holds a connection to the backend for what may be paid now. False: nothing may be paid. */
-  async #holdsBackend(record: PaymentRecord): Promise<boolean> {
-    this.#held = await this.#request.reserveBackend(record);
+  async #holdsBackend(sale: Sale): Promise<boolean> {
+    this.#held ??= await this.#request.reserveBackend(sale);
     return this.#held !== undefined;
   }
 
@@ -487,8 +570,13 @@ class SettlementAttempt {
     return this.#request.left?.aborted === false;
   }
 
-  /** Deletes the reservation. An attempt that lost it to another one answers "in flight". */
-  async #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<StepResult> {
+  /**
+   * Deletes the reservation. The refusal is remembered where the buyer is asked to pay anew: a copy
+   * may be verified already, and its claim must not settle then. An attempt that lost the
+   * reservation to another one answers "in flight".
+   */
+  async #refuse(record: PaymentRecord, reason: string, remember: boolean): Promise<StepResult> {
+    const remembered = remember ? rememberedRefusal(this.#request, record, reason) : undefined;
     const discarded = await this.#parts.ledger.discard(fencingToken(record), [], remembered);
     if (discarded.kind !== 'gone') return { kind: 'in_flight' };
     // An answer that this proof was to buy waits for the next one.
@@ -507,20 +595,19 @@ class SettlementAttempt {
    * charge twice then.
    */
   async #checkStoreLoss(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<StepResult> {
+    // Not the fault of a mandate, nor one that each copy finds itself, because it reserves first.
+    const remember = why === 'spent' || (this.#request.work === undefined && AGAINST_NEW_WORK.has(reason));
     if (!this.#parts.rail.seesChain)
       // Nothing here shows whether a spent nonce paid us, so it counts as spent: a 402 could charge
       // a second time.
-      return why === 'late' ? this.#refuse(record, reason) : this.#giveUp(record, { kind: 'spent', state: 'used' });
+      return why === 'late'
+        ? this.#refuse(record, reason, remember)
+        : this.#giveUp(record, { kind: 'spent', state: 'used' });
     const { proof, requirements } = readStoredProof(record);
     const shown = await this.#parts.rail.reconcile(proof, requirements);
     if (shown.kind === 'settled') return this.#recover(record, shown);
     if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late'))
-      // The local checks find their own fault again, so only the provider's refusal is remembered.
-      return this.#refuse(
-        record,
-        reason,
-        why === 'spent' ? rememberedRefusal(this.#request, record, reason) : undefined,
-      );
+      return this.#refuse(record, reason, remember);
     const cause = shown.kind === 'unknown' ? shown.cause : 'said to be spent, the chain shows it unspent';
     return this.#giveUp(record, { kind: 'unavailable', cause: `${reason}: ${cause}` });
   }

@@ -13,6 +13,8 @@ import {
   type PaymentFacts,
   type PaymentLedger,
   type PaymentRecord,
+  type Reservation,
+  type Reserve,
 } from '../ledger/ledger.ts';
 import {
   ANSWER_KEPT,
@@ -21,18 +23,57 @@ import {
   REQUEST_NOT_WRITTEN,
   receiptOf,
 } from '../ledger/payment-receipt.ts';
+import { reserve } from '../ledger/table.ts';
 import { RECORD_RETENTION_MS } from '../ledger/transitions.ts';
 import type { Settled, Settlement, SignedTransaction, Withdrawn, Worthless } from '../rail.ts';
 import { passed } from '../steps.ts';
+import { tooLateFrom } from '../x402/wire/window.ts';
 import { LEASE_MS } from './reservations.ts';
-import { lookAgainMs, persist, windowEndMs } from './retry-policy.ts';
+import { lookAgainMs, mayStandAfter, persist, type Unwritten, windowEndMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import type { SettlementRequest, StepResult, Uncertain } from './settlement-request.ts';
+
+const VERIFIED = { status: 'ok', paymentProvider: 'x402' } as const;
 
 /** What all writes of a settlement need. */
 export interface LedgerContext {
   readonly ledger: PaymentLedger;
   readonly time: Time;
+}
+
+/**
+ * Claims a payment whose proof the rail has verified: a new record begins as `settling`.
+ * `uncertain`: the claim may stand, and then a reconciler settles it.
+ * @throws when the store is silent and the claim certainly never left
+ */
+export async function claimVerified(
+  context: LedgerContext,
+  { journal }: Pick<SettlementRequest, 'journal'>,
+  asked: Omit<Reserve, 'verified'>,
+): Promise<Reservation | Uncertain> {
+  const { ledger, time } = context;
+  const earlier = journal.take();
+  journal.record('payment.verified', VERIFIED);
+  const verified = { untilMs: tooLateFrom(asked.terms.validBefore), events: [...earlier, ...journal.take()] };
+  const command: Reserve = { ...asked, verified };
+  const first = await ledger.reserve(command).catch((cause: unknown) => {
+    if (mayStandAfter(cause)) return undefined;
+    journal.putBack(earlier);
+    throw cause;
+  });
+  const claimed = first ?? (await persist(() => ledger.reserve(command), time));
+  if (!isBegun(claimed)) journal.putBack(earlier);
+  if (claimed.kind !== 'unwritten') return claimed;
+  const { record } = reserve(undefined, command, Date.now());
+  if (record === undefined) throw new Error('a claim without record');
+  return leaveUncertain(context, record, claimed.cause);
+}
+
+/** Whether a claim made a new record that is `settling`: each take-over has a higher fence. */
+export function isBegun(
+  claimed: Reservation | Uncertain | Unwritten,
+): claimed is Extract<Reservation, { readonly kind: 'granted' }> {
+  return claimed.kind === 'granted' && claimed.record.state === 'settling' && claimed.record.fence === 1;
 }
 
 /**
@@ -50,7 +91,7 @@ export async function beginSettling(
   then: (settling: PaymentRecord) => Promise<StepResult>,
 ): Promise<StepResult> {
   const earlier = journal.take();
-  if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
+  if (verified) journal.record('payment.verified', VERIFIED);
   const events = [...earlier, ...journal.take()];
   const kept = answer === undefined ? {} : keptAnswer(record, answer);
   const command = { ...fencingToken(record), to: 'settling', leaseMs: LEASE_MS, events, ...kept } as const;

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { BackendRequest } from '../../backend/exchange.ts';
 import { isSealed } from '../../crypto/seal.ts';
-import type { PaymentRecord } from '../ledger/ledger.ts';
+import type { PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
 import type { PaymentPayload, PaymentRequirements, Proof } from '../x402/wire/types.ts';
 
 /** A sealed field without its key: the record is left to the chain, its buyer or the operator. */
@@ -54,7 +54,7 @@ export function unreadable({ proof }: Pick<PaymentRecord, 'proof'>): string | un
  * asked about; and the payment for a removed resource can still be finished.
  * @throws UnreadableRecord
  */
-export function readStoredProof(record: PaymentRecord): StoredPurchase {
+export function readStoredProof(record: PaymentTerms): StoredPurchase {
   if (unreadable(record) !== undefined) throw new UnreadableRecord('proof');
   // Written by `storedProof` from a proof that had passed every check.
   const { payload, signedBy, requirements } = JSON.parse(record.proof) as StoredProof;

@@ -15,7 +15,7 @@ const SHARED = { store: 'redis', rail: 'official' } as const;
 const KEY = 'key-of-the-buyer';
 /** The steps at which the reconciler has other work than at the step before. */
 const DEATHS = rowsOf<Death & { readonly rare?: true }>([
-  { where: EMBEDDED, kind: 'GET', step: 'reserved' },
+  { where: EMBEDDED, kind: 'GET settled after', step: 'reserved' },
   { where: EMBEDDED, kind: 'GET', step: 'settling', rare: true },
   { where: EMBEDDED, kind: 'GET', step: 'signed' },
   { where: EMBEDDED, kind: 'GET', step: 'settled' },

@@ -46,7 +46,7 @@ type Short = readonly [Kind, readonly PaymentStep[]];
  */
 const SHORT: Readonly<Record<`${Where['store']} ${Where['rail']}`, Short>> = {
   'sqlite local': ['GET', STEPS],
-  'redis official': ['GET', ['reserved', 'settling', 'sending', 'answered', 'settled', 'relayed']],
+  'redis official': ['GET', ['verified', 'settling', 'sending', 'answered', 'settled', 'relayed']],
   'sqlite official': ['idempotent POST', ['settled', 'relaying', 'delivered']],
   'redis local': ['plain POST', ['sending', 'settled', 'forwarding', 'relayed']],
 };

@@ -69,7 +69,6 @@ export function purchaseOf(kind: Kind): Purchase {
  * transactions itself passes `signed`.
  */
 export const STEPS: readonly PaymentStep[] = [
-  'reserved',
   'verified',
   'settling',
   'sending',

@@ -52,6 +52,11 @@ export function invalidWindow(
   };
 }
 
+/** When it is too late to begin, Unix milliseconds, as `tooLate` judges. */
+export function tooLateFrom(validBefore: number, leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS): number {
+  return (validBefore - leastSeconds + 1) * 1_000;
+}
+
 /**
  * The window again, on the clock that all processes share. Another process may have answered a copy
  * of this proof with a challenge, so a late attempt must not begin after its end. `leastSeconds`:
@@ -61,6 +66,7 @@ export function tooLate(
   { reservedAt, validBefore }: Pick<PaymentRecord, 'reservedAt' | 'validBefore'>,
   leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS,
 ): WindowReason | undefined {
-  const inTime = Math.floor(reservedAt / 1_000) + leastSeconds <= validBefore;
-  return inTime ? undefined : 'invalid_exact_evm_payload_authorization_valid_before';
+  return reservedAt < tooLateFrom(validBefore, leastSeconds)
+    ? undefined
+    : 'invalid_exact_evm_payload_authorization_valid_before';
 }
