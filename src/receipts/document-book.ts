@@ -40,9 +40,9 @@ export interface BookWriter {
   /**
    * Writes a receipt. It replaces the one of the same id, and another one of its payment: one that
    * was rebuilt from the chain, under another id, gives way to the gateway's own. `before`: the
-   * names of the receipt of this id, where they are known (`namesOf`).
+   * receipt of this id, where it is known.
    */
-  put(read: Read, receipt: Receipt, before?: readonly string[]): BookChanges;
+  put(read: Read, receipt: Receipt, before?: Receipt): BookChanges;
   drop(read: Read, id: string): BookChanges;
   /** Counts a delivered receipt that was written. */
   delivered(): void;
@@ -132,13 +132,13 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
 }
 
 /** What a receipt is found by beside its lists. */
-export function namesOf(receipt: Receipt): readonly string[] {
+function namesOf(receipt: Receipt): readonly string[] {
   const { callId } = receipt.metadata ?? {};
   const names = requestsOf(receipt).map((id) => `request:${id}`);
   return callId === undefined ? names : [...names, `call:${callId}`];
 }
 
-function putChanges(read: Read, receipt: Receipt, before: readonly string[] | undefined): BookChanges {
+function putChanges(read: Read, receipt: Receipt, before: Receipt | undefined): BookChanges {
   const { id, payment } = receipt;
   const documents: Changes['documents'][number][] = [{ key: receiptKey(id), value: JSON.stringify(receipt) }];
   const names = namesOf(receipt);
@@ -148,10 +148,12 @@ function putChanges(read: Read, receipt: Receipt, before: readonly string[] | un
   const other = ofKey === undefined ? undefined : read(ofKey)?.value;
   const isNew = ofKey !== undefined && other === undefined;
   if (ofKey !== undefined && other !== id) documents.push({ key: ofKey, value: id });
-  const earlier = before ?? (isNew ? [] : namesIn(read(receiptKey(id))));
+  const known = before ?? (isNew ? undefined : receiptIn(read(receiptKey(id))));
+  const earlier = known === undefined ? [] : namesOf(known);
+  const earlierLists = known === undefined ? [] : listsOf(known);
   for (const list of LISTS)
-    if (lists.includes(list)) entries.push({ list: listKey(list), member: id, score: 0 });
-    else if (!isNew) entries.push({ list: listKey(list), member: id });
+    if (lists.includes(list) !== earlierLists.includes(list))
+      entries.push({ list: listKey(list), member: id, ...(lists.includes(list) ? { score: 0 } : {}) });
   for (const name of names)
     if (!earlier.includes(name)) entries.push({ list: NAMES, member: digestOf(name) + id, score: 0 });
   for (const name of earlier) if (!names.includes(name)) entries.push({ list: NAMES, member: digestOf(name) + id });

@@ -2,7 +2,8 @@
 
 import { claimKeys, openKeys, registerIn } from '../../mandates/document-register.ts';
 import { finishUses, reserveUses } from '../../mandates/register/register-table.ts';
-import { type BookWriter, namesOf, receiptOfKey } from '../../receipts/document-book.ts';
+import { type BookWriter, receiptOfKey } from '../../receipts/document-book.ts';
+import type { Receipt } from '../../receipts/receipt.ts';
 import { boundedList } from '../../store/port/bounded.ts';
 import type { Commits, Documents, EntryChange, How, Stretch } from '../../store/port/commit.ts';
 import { type Changes, type Decision, type Read, type Transact, together } from '../../store/port/transact.ts';
@@ -102,12 +103,12 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
         return how === 'replicated' && record !== undefined && answer.kind === 'done'
           ? { answer, changes: { ...recordChanges(record, record, madeAt(read, payId)), how } }
           : { answer };
-      const { names } = madeAt(read, payId) ?? {};
+      const made = madeAt(read, payId);
       const parts: Partial<Changes>[] = [
-        recordChanges(before, record, { record, names: receipt === undefined ? names : namesOf(receipt) }),
+        recordChanges(before, record, { record, receipt: receipt ?? made?.receipt }),
         { documents: endOfUses(read, before, record, now) },
       ];
-      if (receipt !== undefined) parts.push(book.put(read, receipt, names));
+      if (receipt !== undefined) parts.push(book.put(read, receipt, made?.receipt));
       if (dropReceipt !== undefined) parts.push(book.drop(read, dropReceipt));
       if (kept !== undefined) parts.push({ documents: [kept(now)] });
       return { answer, changes: { ...together(parts), events: events ?? [], how } };
@@ -231,8 +232,8 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
 /** The record behind the document of a payment. */
 interface Made {
   readonly record: PaymentRecord;
-  /** Names of its receipt, where this process wrote that. */
-  readonly names?: readonly string[] | undefined;
+  /** Its receipt, where this process wrote that. */
+  readonly receipt?: Receipt | undefined;
 }
 
 type Purchase = Pick<PaymentRecord, 'proof' | 'backendRequest'>;
@@ -269,15 +270,17 @@ function recordChanges(
   const isOver = OVER_STATES.includes(record.state);
   const endMs = expiresAt(record);
   const key = purchaseKey(payId);
-  const purchase = () => {
-    if (isOver) return { key, value: null };
-    return before === undefined ? { key, value: JSON.stringify({ proof, backendRequest }), endMs } : { key, endMs };
-  };
+  const documents: Changes['documents'][number][] = [
+    { key: payKey(payId), value, endMs, made: isOver ? undefined : made },
+  ];
+  if (isOver) documents.push({ key, value: null });
+  else if (before === undefined) documents.push({ key, value: JSON.stringify({ proof, backendRequest }), endMs });
+  else if (expiresAt(before) !== endMs) documents.push({ key, endMs });
   const { dueAt, state, answered, changedAt } = record;
   const entries: EntryChange[] = [];
   if (dueAt !== before?.dueAt) entries.push({ list: OPEN, member: payId, ...(dueAt === 0 ? {} : { score: dueAt }) });
   if (state === 'refused' && answered !== undefined) entries.push({ list: UNPAID, member: payId, score: changedAt });
-  return { documents: [{ key: payKey(payId), value, endMs, made: isOver ? undefined : made }, purchase()], entries };
+  return { documents, entries };
 }
 
 /** A delivery whose bytes left by the store's own mark may be written a little later. */

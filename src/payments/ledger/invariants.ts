@@ -122,6 +122,9 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   bought: optionalDigest,
 };
 
+const TERM_RULES = Object.entries(TERMS);
+const RECORD_RULES = Object.entries(RECORD);
+
 /** The fields that a state requires. */
 export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
   reserved: [],
@@ -160,7 +163,7 @@ const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>>
  */
 export function assertTerms(candidate: PaymentTerms): PaymentTerms {
   const terms: Record<string, unknown> = {};
-  for (const [name, rule] of Object.entries(TERMS)) {
+  for (const [name, rule] of TERM_RULES) {
     const value = candidate[name as keyof PaymentTerms];
     if (!rule(value)) throw new LedgerCorruption(`${name} is malformed`);
     if (value !== undefined) terms[name] = value;
@@ -171,7 +174,7 @@ export function assertTerms(candidate: PaymentTerms): PaymentTerms {
 /** A record as a store returned it, or as it is about to be written. @throws LedgerCorruption */
 export function assertRecord(candidate: object): PaymentRecord {
   const record = candidate as PaymentRecord;
-  for (const [name, rule] of Object.entries(RECORD))
+  for (const [name, rule] of RECORD_RULES)
     if (!rule(record[name as keyof PaymentRecord])) throw new LedgerCorruption(`${name} is malformed`);
   for (const name of REQUIRED[record.state])
     if (record[name] === undefined) throw new LedgerCorruption(`${record.state} without ${name}`);
