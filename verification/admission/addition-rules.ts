@@ -1,4 +1,4 @@
-/** Additions to the gateway's container in many spellings: the policies decide as injectPod. */
+/** Additions to the gateway's container in many spellings: the validating policy decides as injectPod. */
 
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { GATEWAY_CONTAINER, GUARDED_PATHS } from '../../src/sidecar/injection/names.ts';
@@ -40,8 +40,8 @@ export function additionRules(injected: Pod, options: InjectionOptions): readonl
   return pods.map(([name, object]): Rule => {
     const injection = injectPod(object, options);
     return {
-      review: { name, cluster: 'policy', namespace: FREE, operation: 'CREATE', object },
-      expected: injection.kind === 'refused' ? { words: injection.message } : { pod: injection.pod },
+      review: { name, cluster: 'guard', namespace: FREE, operation: 'CREATE', object },
+      expected: injection.kind === 'refused' ? { words: injection.message } : { pod: object },
     };
   });
 }

@@ -41,7 +41,6 @@ export async function fixtureTable(
       ]),
     ],
     ['webhook', outcomesOf(asked)],
-    ['policy', outcomesOf(await ask(creations('policy', fixtures)))],
   ];
   const faults = await warningFaults(ask, taken, asked, options);
   const lines = [`| fixture | ${ways.map(([way]) => way).join(' | ')} |`, `|${' --- |'.repeat(1 + ways.length)}`];

@@ -1,26 +1,21 @@
 /**
  * Judges every way of injection by the admission code of a kube-apiserver:
- * `node verification/admission/main.ts [--pods 300] [--seed 7]`. Exit code 1 unless each gives
- * every pod what injectPod gives it, the rules hold, and what a policy lacks is noticed.
+ * `node verification/admission/main.ts`. Exit code 1 unless each gives every pod what injectPod
+ * gives it, and the rules hold.
  */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { POD_FIXTURES } from '../../spec/sidecar/injection/fixtures.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { clustersOfPolicies } from './clusters.ts';
 import { fixtureTable } from './fixture-table.ts';
-import { generatedPods } from './generated-pods.ts';
 import { judge, judgeProgram } from './judge.ts';
 import { mountParameters, optionsAt } from './manifests.ts';
 import type { Ask, Report } from './outcome.ts';
 import { ruleList } from './rule-list.ts';
 import { startWebhook } from './webhook.ts';
 
-const { values } = parseArgs({
-  options: { pods: { type: 'string', default: '300' }, seed: { type: 'string', default: '7' } },
-});
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 await using ends = new AsyncDisposableStack();
@@ -50,7 +45,6 @@ async function isRight(judgeAt: string): Promise<boolean> {
   const parts: readonly (() => Promise<Report>)[] = [
     () => fixtureTable(ask, fixtures, options, file),
     () => ruleList(ask, options),
-    () => generatedPods(ask, options, { count: Number(values.pods), seed: Number(values.seed) }),
   ];
   for (const part of parts) {
     const report = await part();

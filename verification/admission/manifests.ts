@@ -13,8 +13,6 @@ const ADMISSION = fileURLToPath(new URL('../../deploy/admission', import.meta.ur
 const READ = new Set([
   'Namespace',
   'ConfigMap',
-  'MutatingAdmissionPolicy',
-  'MutatingAdmissionPolicyBinding',
   'ValidatingAdmissionPolicy',
   'ValidatingAdmissionPolicyBinding',
   'MutatingWebhookConfiguration',
@@ -28,7 +26,7 @@ export interface ClusterObject {
 }
 
 /** The objects of a folder of deploy/admission that admission reads. */
-export function rendered(folder: 'policy' | 'validating' | 'webhook'): readonly ClusterObject[] {
+export function rendered(folder: 'validating' | 'webhook'): readonly ClusterObject[] {
   return parseAllDocuments(kustomize(`${ADMISSION}/${folder}`))
     .map((document) => document.toJS() as ClusterObject)
     .filter(({ kind }) => READ.has(kind));
@@ -45,11 +43,11 @@ export function documents(objects: readonly ClusterObject[]): string {
 }
 
 /**
- * The parameters of the policies in a directory, as a ConfigMap is mounted.
+ * The parameters of the policy in a directory, as a ConfigMap is mounted.
  */
 export function mountParameters(directory: string): void {
-  const parameters = rendered('policy').find(({ kind }) => kind === 'ConfigMap');
-  if (parameters === undefined) throw new Error('deploy/admission/policy renders no parameters');
+  const parameters = rendered('validating').find(({ kind }) => kind === 'ConfigMap');
+  if (parameters === undefined) throw new Error('deploy/admission/validating renders no parameters');
   for (const [key, value] of Object.entries(parameters['data'] as Readonly<Record<string, string>>))
     writeFileSync(join(directory, key), value);
 }

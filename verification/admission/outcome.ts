@@ -1,6 +1,7 @@
 /** What a way of injection made of a pod, and whether that is what injectPod makes of it. */
 
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
+import { ENV_HOOK_KEY, hookHeader } from '../../src/sidecar/injection/names.ts';
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { FREE } from './clusters.ts';
@@ -35,10 +36,21 @@ export function creations(cluster: string, pods: readonly NamedPod[]): readonly 
   return pods.map(({ name, pod }) => ({ name, cluster, namespace: FREE, operation: 'CREATE', object: pod }));
 }
 
-/** The outcome that a verdict tells. */
+/** The outcome that a verdict tells; of the hook key that the webhook makes for each pod, nothing. */
 export function outcomeOf({ object, refused }: Verdict): Outcome {
-  if (object !== undefined) return { kind: 'stored', pod: object };
+  if (object !== undefined) return { kind: 'stored', pod: withoutHookKey(object) };
   return { kind: 'refused', words: refused ?? 'no verdict' };
+}
+
+function withoutHookKey(pod: Pod): Pod {
+  const { initContainers = [] } = pod.spec;
+  const key = initContainers.flatMap(({ env = [] }) => env).find(({ name }) => name === ENV_HOOK_KEY)?.value;
+  if (key === undefined) return pod;
+  const { spec, ...rest } = JSON.parse(JSON.stringify(pod).replaceAll(key, hookHeader().value)) as Pod;
+  const unkeyed = spec.initContainers?.map((each) =>
+    each.env === undefined ? each : { ...each, env: each.env.filter(({ name }) => name !== ENV_HOOK_KEY) },
+  );
+  return { ...rest, spec: { ...spec, initContainers: unkeyed ?? [] } };
 }
 
 /** The same outcomes with the defaults of the API server, where they are stored pods. */

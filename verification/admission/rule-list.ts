@@ -1,4 +1,4 @@
-/** The list of rules: what the policies let pass. */
+/** The list of rules: what webhook and policy let pass. */
 
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import { type Ask, faultsOf, type Outcome, type Outcomes, outcomeOf, type Report, withDefaults } from './outcome.ts';

@@ -1,4 +1,4 @@
-/** What the policies let pass and refuse beside the fixtures: ways past the gateway among them. */
+/** What webhook and policy let pass and refuse beside the fixtures: ways past the gateway among them. */
 
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { GATEWAY_CONTAINER, INJECTED_LABEL, OPT_IN_LABEL } from '../../src/sidecar/injection/names.ts';
@@ -102,21 +102,6 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     ...injected,
     spec: { ...injected.spec, ephemeralContainers: [{ name: 'debugger', image: 'sh:1' }] },
   };
-  const meshed = made({
-    ...asked,
-    metadata: { ...asked.metadata, annotations: { 'agent-commerce.dev/upstream-container': 'shop' } },
-    spec: {
-      containers: [
-        { name: 'proxy', image: 'registry.example/proxy:1' },
-        { ...SHOP, startupProbe: { httpGet: { path: '/started', port: 8080 } } },
-      ],
-    },
-  });
-  const mesh = {
-    ...asked,
-    metadata: { ...asked.metadata, annotations: { 'agent-commerce.dev/upstream-container': 'shop' } },
-  };
-
   const created = (
     name: string,
     cluster: string,
@@ -133,42 +118,37 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     [before, object]: readonly [Pod, Pod],
     expected: Rule['expected'],
   ): Rule => ({
-    review: { name, cluster: 'policy', namespace, operation: 'UPDATE', object, oldObject: before },
+    review: { name, cluster: 'guard', namespace, operation: 'UPDATE', object, oldObject: before },
     expected,
   });
-  const inEach = ['policy', 'webhook'].flatMap((cluster) => {
-    const dry = created(`a dry run gives the same (${cluster})`, cluster, FREE, asked, { pod: injected });
-    return [
-      created(`a pod that does not ask stays as it is (${cluster})`, cluster, FREE, bare, { pod: bare }),
-      created(`a pod that asks gets the gateway (${cluster})`, cluster, ENFORCED, asked, { pod: injected }),
-      { ...dry, review: { ...dry.review, dryRun: true } },
-      created(`a pod of the system stays as it is (${cluster})`, cluster, 'kube-system', asked, { pod: asked }),
-      created(`another image under the name is replaced (${cluster})`, cluster, FREE, foreign, { pod: injected }),
-      created(`a pod that calls itself the injector gets the gateway (${cluster})`, cluster, FREE, named, {
-        pod: made(named),
-      }),
-      created(`another command under the name is replaced (${cluster})`, cluster, FREE, commanded, { pod: injected }),
-      created(`envFrom under the name is replaced (${cluster})`, cluster, FREE, sourced, { pod: injected }),
-      created(`pulling that was made Always stays so (${cluster})`, cluster, FREE, pulled, { pod: pulled }),
-      created(`what meshes and secret stores add stays, its own is replaced (${cluster})`, cluster, FREE, added, {
-        pod: made(added),
-      }),
-      created(`a variable that steers Node (${cluster})`, cluster, FREE, steered, {
-        words: 'has variable NODE_OPTIONS',
-      }),
-      created(`a mount over the configuration (${cluster})`, cluster, FREE, hidden, {
-        words: 'has a mount at /etc/agent-commerce/',
-      }),
-      created(`an empty name for an unnamed port (${cluster})`, cluster, FREE, unnamed, {
-        words: 'upstream-port names port ""',
-      }),
-      created(`without the label, where it is demanded (${cluster})`, cluster, ENFORCED, bare, {
-        words: 'does not carry label',
-      }),
-    ];
-  });
+  const dry = created('a dry run gives the same', 'webhook', FREE, asked, { pod: injected });
   return [
-    ...inEach,
+    created('a pod that does not ask stays as it is', 'webhook', FREE, bare, { pod: bare }),
+    created('a pod that asks gets the gateway', 'webhook', ENFORCED, asked, { pod: injected }),
+    { ...dry, review: { ...dry.review, dryRun: true } },
+    created('a pod of the system stays as it is', 'webhook', 'kube-system', asked, { pod: asked }),
+    created('another image under the name is replaced', 'webhook', FREE, foreign, { pod: injected }),
+    created('a pod that calls itself the injector gets the gateway', 'webhook', FREE, named, {
+      pod: made(named),
+    }),
+    created('another command under the name is replaced', 'webhook', FREE, commanded, { pod: injected }),
+    created('envFrom under the name is replaced', 'webhook', FREE, sourced, { pod: injected }),
+    created('pulling that was made Always stays so', 'webhook', FREE, pulled, { pod: pulled }),
+    created('what meshes and secret stores add stays, its own is replaced', 'webhook', FREE, added, {
+      pod: made(added),
+    }),
+    created('a variable that steers Node', 'webhook', FREE, steered, {
+      words: 'has variable NODE_OPTIONS',
+    }),
+    created('a mount over the configuration', 'webhook', FREE, hidden, {
+      words: 'has a mount at /etc/agent-commerce/',
+    }),
+    created('an empty name for an unnamed port', 'webhook', FREE, unnamed, {
+      words: 'upstream-port names port ""',
+    }),
+    created('without the label, where it is demanded', 'webhook', ENFORCED, bare, {
+      words: 'does not carry label',
+    }),
     created('a pod that does not ask, while the webhook is away', 'webhook away', FREE, bare, { pod: bare }),
     created('a pod that asks, while the webhook is away', 'webhook away', FREE, asked, {
       words: 'failed calling webhook',
@@ -177,13 +157,13 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     created('an API server without its certificate', 'webhook without a certificate', FREE, asked, {
       words: 'failed calling webhook',
     }),
-    created('opting out, where the label is demanded', 'policy', ENFORCED, podWith({ [OPT_IN_LABEL]: 'disabled' }), {
+    created('opting out, where the label is demanded', 'webhook', ENFORCED, podWith({ [OPT_IN_LABEL]: 'disabled' }), {
       words: `label ${OPT_IN_LABEL} is "disabled"`,
     }),
-    created('a pod made by acg inject is as injected', 'policy', ENFORCED, injected, { pod: injected }),
-    created('a container under the name that is no sidecar is replaced', 'policy', FREE, ordinary, { pod: injected }),
+    created('a pod made by acg inject is as injected', 'webhook', ENFORCED, injected, { pod: injected }),
+    created('a container under the name that is no sidecar is replaced', 'webhook', FREE, ordinary, { pod: injected }),
     created('a pod that asks, without any injection', 'guard', FREE, asked, { words: 'was not injected' }),
-    created('a gateway that has variables twice', 'policy', FREE, doubled, { pod: made(doubled) }),
+    created('a gateway that has variables twice', 'webhook', FREE, doubled, { pod: made(doubled) }),
     created('a pod made by acg inject, without any injection', 'guard', ENFORCED, injected, { pod: injected }),
     created('another image under the name, without any injection', 'guard', FREE, foreign, {
       words: 'runs image registry.example/free:1',
@@ -216,12 +196,6 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     }),
     created('a pod on the network of its node', 'guard', FREE, podWith(LABELLED, { hostNetwork: true }), {
       words: "its ports would be the node's; remove hostNetwork",
-    }),
-    created('another policy changes the pod in between', 'another policy', FREE, mesh, {
-      pod: withGateway(
-        (gateway) => ({ ...gateway, env: [...(gateway.env ?? []), { name: 'MESH', value: 'on' }] }),
-        meshed,
-      ),
     }),
     updated(
       'a running pod is labelled anew',
@@ -262,7 +236,7 @@ function debugging(name: string, namespace: string, oldObject: Pod, object: Pod,
   return {
     review: {
       name,
-      cluster: 'policy',
+      cluster: 'guard',
       namespace,
       operation: 'UPDATE',
       subresource: 'ephemeralcontainers',

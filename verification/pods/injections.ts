@@ -29,8 +29,8 @@ export function injected(pod: Pod): Pod {
 }
 
 /**
- * The pod by `acg inject`, by the component that it writes, by the webhook and by the policy. The
- * last two need the admission code of a kube-apiserver; where it cannot be had, `say` tells so.
+ * The pod by `acg inject`, by the component that it writes, and by the webhook, which needs the
+ * admission code of a kube-apiserver; where it cannot be had, `say` tells so.
  */
 export async function injectedEveryWay(pod: Pod, say: (line: string) => void): Promise<readonly Injected[]> {
   await using ends = new AsyncDisposableStack();
@@ -54,15 +54,14 @@ export async function injectedEveryWay(pod: Pod, say: (line: string) => void): P
   const ways: Injected[] = [];
   for (const [way, outcome] of offline)
     ways.push(compared(way, expected, outcome?.kind === 'stored' ? await stored('plain', outcome.pod) : outcome));
-  for (const way of ['webhook', 'policy']) ways.push(compared(way, expected, await stored(way, pod)));
-  return ways;
+  return [...ways, compared('webhook', expected, await stored('webhook', pod))];
 }
 
 function broughtJudge(say: (line: string) => void): string | undefined {
   try {
     return judgeProgram(say);
   } catch (error) {
-    say(`NOT RUN: webhook and policy, because ${error instanceof Error ? error.message : error}`);
+    say(`NOT RUN: the webhook, because ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
 }

@@ -98,7 +98,7 @@ describe('injection of workloads', () => {
       it(`${kind} of ${apiVersion}`, () => {
         const object = { apiVersion, kind, metadata: { name: 'shop' }, ...members };
         const advice = path === undefined ? '' : `write --pod-path ${kind}=${path}, or `;
-        const doubt = `${kind}/shop ${ONE}: ${advice}use the webhook or the policy`;
+        const doubt = `${kind}/shop ${ONE}: ${advice}use the webhook`;
         const passed = injectObject({ kind: 'List', items: [object] }, USUAL_OPTIONS);
         assert.deepEqual([passed.workloads, passed.doubts], [[], [doubt]]);
         const quiet = JSON.parse(JSON.stringify(object).replaceAll('"enabled"', '"disabled"')) as unknown;

@@ -111,7 +111,7 @@ function doubtOf(object: Manifest): readonly string[] {
     // A pod in a list has no way of names alone.
     const path = template.some((name) => /^\d/.test(name)) ? '' : `write --pod-path ${kind}=${template.join('.')}, or `;
     const why = 'carries the label, and its kind is not one that this command changes';
-    return [`${titleOf(workload)} ${why}: ${path}use the webhook or the policy`];
+    return [`${titleOf(workload)} ${why}: ${path}use the webhook`];
   }
   return [];
 }

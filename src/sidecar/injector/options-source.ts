@@ -4,7 +4,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type InjectionOptions, readOptions } from '../injection/options.ts';
 
-/** The keys of the ConfigMap that the admission policies read too. */
+/** The keys of the ConfigMap that the validating policy reads too. */
 const KEYS = [
   'image',
   'imagePullPolicy',
@@ -27,8 +27,8 @@ interface OptionsSource {
 }
 
 /**
- * A file is read as `readOptions` says. A directory is the mounted ConfigMap of the admission
- * policies: read from there, webhook and policies cannot disagree on the image of the gateway.
+ * A file is read as `readOptions` says. A directory is the mounted ConfigMap of the
+ * validating policy: webhook and policy have one image of the gateway.
  */
 export function optionsSource(path: string): OptionsSource {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true)

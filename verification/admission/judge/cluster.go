@@ -19,23 +19,18 @@ import (
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
-	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/client-go/discovery"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/openapi"
-	"k8s.io/client-go/openapi/openapitest"
 )
 
-// newCluster builds the plugins in the order of a kube-apiserver: policies mutate before webhooks.
+// newCluster builds the plugins in the order of a kube-apiserver.
 func newCluster(ctx context.Context, spec ClusterSpec) (admission.Interface, error) {
 	objects, err := readManifests(spec.Manifests)
 	if err != nil {
@@ -44,17 +39,13 @@ func newCluster(ctx context.Context, spec ClusterSpec) (admission.Interface, err
 	if err := checkExpressions(objects); err != nil {
 		return nil, err
 	}
-	client := withSchemas{fake.NewSimpleClientset(objects...)}
+	client := fake.NewSimpleClientset(objects...)
 	dynamic := dynamicfake.NewSimpleDynamicClient(scheme.Scheme, objects...)
 	shared := informers.NewSharedInformerFactory(client, 30*time.Second)
 	mapper := restMapper()
 	prepare := initializer.New(client, dynamic, shared, allowAll{}, utilfeature.DefaultFeatureGate,
 		compatibility.DefaultBuildEffectiveVersion(), ctx.Done(), mapper)
 
-	mutating, err := mutatingpolicy.NewPlugin(nil)
-	if err != nil {
-		return nil, err
-	}
 	validating, err := validatingpolicy.NewPlugin(nil)
 	if err != nil {
 		return nil, err
@@ -64,9 +55,8 @@ func newCluster(ctx context.Context, spec ClusterSpec) (admission.Interface, err
 		return nil, err
 	}
 	webhook.SetServiceResolver(services(spec.Services))
-	mutating.SetRESTMapper(mapper)
 	validating.SetRESTMapper(mapper)
-	plugins := []admission.Interface{mutating, webhook, validating}
+	plugins := []admission.Interface{webhook, validating}
 	for _, plugin := range plugins {
 		prepare.Initialize(plugin)
 		if err := admission.ValidateInitialization(plugin); err != nil {
@@ -75,30 +65,7 @@ func newCluster(ctx context.Context, spec ClusterSpec) (admission.Interface, err
 	}
 	shared.Start(ctx.Done())
 	shared.WaitForCacheSync(ctx.Done())
-	return &reinvoker{admission.NewChainHandler(plugins...)}, nil
-}
-
-// reinvoker asks the mutating plugins a second time when one of them demands it; that of the
-// apiserver package is not exported.
-type reinvoker struct{ chain admission.Interface }
-
-func (r *reinvoker) Handles(operation admission.Operation) bool { return r.chain.Handles(operation) }
-
-func (r *reinvoker) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	chain := r.chain.(admission.MutationInterface)
-	if err := chain.Admit(ctx, a, o); err != nil {
-		return err
-	}
-	reinvocation := a.GetReinvocationContext()
-	if !reinvocation.ShouldReinvoke() {
-		return nil
-	}
-	reinvocation.SetIsReinvoke()
-	return chain.Admit(ctx, a, o)
-}
-
-func (r *reinvoker) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	return r.chain.(admission.ValidationInterface).Validate(ctx, a, o)
+	return admission.NewChainHandler(plugins...), nil
 }
 
 // readManifests decodes strictly and fills in what an API server fills in when it stores them.
@@ -134,10 +101,6 @@ func fillDefaults(object runtime.Object) {
 			o.Labels = map[string]string{}
 		}
 		o.Labels["kubernetes.io/metadata.name"] = o.Name
-	case *admv1.MutatingAdmissionPolicy:
-		fillMatch(o.Spec.MatchConstraints)
-	case *admv1.MutatingAdmissionPolicyBinding:
-		fillMatch(o.Spec.MatchResources)
 	case *admv1.ValidatingAdmissionPolicy:
 		fillMatch(o.Spec.MatchConstraints)
 	case *admv1.ValidatingAdmissionPolicyBinding:
@@ -210,14 +173,3 @@ type allowAll struct{}
 func (allowAll) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 	return authorizer.DecisionAllow, "", nil
 }
-
-// withSchemas answers the discovery of schemas, which the fake client does not.
-type withSchemas struct{ kubernetes.Interface }
-
-func (c withSchemas) Discovery() discovery.DiscoveryInterface {
-	return embeddedSchemas{c.Interface.Discovery()}
-}
-
-type embeddedSchemas struct{ discovery.DiscoveryInterface }
-
-func (embeddedSchemas) OpenAPIV3() openapi.Client { return openapitest.NewEmbeddedFileClient() }
