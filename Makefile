@@ -58,8 +58,7 @@ verify: $(INSTALLED) ## the same at full length, one after the other: hours
 	@node verification/import/main.ts
 
 verify-admission: $(INSTALLED) ## every way of injection, judged by Kubernetes' own admission code: 324 MB and a long build the first time
-	@node verification/admission/main.ts $(ARGS)
-	@node verification/admission/clients.ts
+	@node verification/admission/main.ts
 
 check: $(INSTALLED) ## types, lint, format, tables of keys
 	@tsc --project .

@@ -47,7 +47,6 @@ const MISSING_FILE: Readonly<Record<string, Expected | undefined>> = {
   reconcile: config('reconcile --from-chain'),
   inject: { words: 'inject -f nowhere', code: 66, says: NO_FILE },
   injector: { words: 'injector --options nowhere --certificates nowhere', code: 78, says: /--options: .*nowhere/ },
-  'injector certificate': NONE,
   init: { words: 'init --out nowhere/config.yaml', code: 66, says: /^nowhere: there is no such file$/ },
   dev: config('dev'),
   pay: { words: 'pay http://127.0.0.1:1/ --data nowhere', code: 66, says: NO_FILE },
@@ -93,7 +92,6 @@ const UNREACHABLE: Readonly<Record<string, Expected | undefined>> = {
   reconcile: { words: 'reconcile --from-chain --config away.yaml', code: 69, says: /ECONNREFUSED 127\.0\.0\.1:1$/ },
   inject: NONE,
   injector: NONE,
-  'injector certificate': NONE,
   init: NONE,
   // It starts, and says so.
   dev: NONE,

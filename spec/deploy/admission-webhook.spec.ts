@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Ending, terminate } from '../../tools/local-world/child.ts';
-import { acg } from '../cli/acg.ts';
 import { bytesOf, RECORDED_POD, reviewOf } from '../sidecar/injector/reviews.ts';
-import { askOver } from '../sidecar/injector/running-injector.ts';
+import { askOver, secretOf } from '../sidecar/injector/running-injector.ts';
+import { createAuthority } from '../support/certificates.ts';
 import { kubectl, kustomize } from './kubectl.ts';
 import { type Manifest, manifests, pick, podOf } from './manifest.ts';
 
@@ -17,8 +17,9 @@ const WEBHOOK = fileURLToPath(new URL('../../deploy/admission/webhook', import.m
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const NAME = 'agent-commerce-injector';
 const NAMESPACE = 'agent-commerce-system';
+/** The name that API servers ask for. */
+const HOST = `${NAME}.${NAMESPACE}.svc`;
 const STOP_GRACE_MS = 10_000;
-const PLACEHOLDER = '<ca.crt in base64>';
 
 interface Webhook {
   readonly clientConfig: {
@@ -59,15 +60,6 @@ function webhookOf(rendered: readonly Rendered[]): Webhook {
   const [only, ...more] = rendered.flatMap(({ webhooks = [] }) => webhooks);
   assert.ok(only !== undefined && more.length === 0, 'one webhook');
   return only;
-}
-
-/** An overlay of this folder with the component for cert-manager, as its README says. */
-function withCertManager(): readonly Rendered[] {
-  const overlay = join(work, 'overlay');
-  mkdirSync(overlay);
-  const at = relative(overlay, WEBHOOK);
-  writeFileSync(join(overlay, 'kustomization.yaml'), `resources: [${at}]\ncomponents: [${at}/cert-manager]\n`);
-  return manifests(kustomize(overlay));
 }
 
 describe('the admission webhook', () => {
@@ -169,38 +161,27 @@ function decoded(object: object) {
 }
 
 describe('the certificates of the admission webhook', () => {
-  const configuration = pick(objects, 'MutatingWebhookConfiguration', NAME);
-
-  it('must be chosen: Kubernetes refuses the placeholder', () => {
-    assert.equal(webhook.clientConfig.caBundle, PLACEHOLDER);
-    assert.match(decoded(configuration).stderr, /illegal base64 data/);
-    assert.ok(readFileSync(join(WEBHOOK, 'README.md'), 'utf8').includes(`s|${PLACEHOLDER}|`));
-  });
-
-  it('may be those of cert-manager, which fills the configuration and the mounted Secret', () => {
-    const rendered = withCertManager();
-    assert.equal(webhookOf(rendered).clientConfig.caBundle, undefined);
-    const { annotations } = (pick(rendered, 'MutatingWebhookConfiguration', NAME) as Rendered).metadata;
+  it('are those of cert-manager, which fills the configuration and the mounted Secret', () => {
+    assert.equal(webhook.clientConfig.caBundle, undefined);
+    const { annotations } = (pick(objects, 'MutatingWebhookConfiguration', NAME) as Rendered).metadata;
     assert.deepEqual(annotations, { 'cert-manager.io/inject-ca-from': `${NAMESPACE}/${NAME}` });
-    const leaf = pick(rendered, 'Certificate', NAME) as Rendered;
-    const { volumes = [] } = podOf(pick(rendered, 'Deployment', NAME));
+    const leaf = pick(objects, 'Certificate', NAME) as Rendered;
+    const { volumes = [] } = podOf(pick(objects, 'Deployment', NAME));
     assert.ok(volumes.some(({ secret }) => secret?.secretName === leaf.spec?.secretName));
-    assert.ok(leaf.spec?.dnsNames?.includes(`${NAME}.${NAMESPACE}.svc`));
-    const authority = pick(rendered, 'Certificate', `${NAME}-authority`) as Rendered;
+    assert.ok(leaf.spec?.dnsNames?.includes(HOST));
+    const authority = pick(objects, 'Certificate', `${NAME}-authority`) as Rendered;
     assert.deepEqual([authority.spec?.isCA, authority.spec?.duration], [true, '43800h']);
   });
 
-  it('may be its own: with the rendered arguments and options an injector answers, and ends with 0', async () => {
+  it('serve with the rendered arguments and options: an injector answers, and ends with 0', async () => {
     const mounts: Readonly<Record<string, string>> = {
       '/etc/agent-commerce': join(work, 'options'),
       '/run/agent-commerce': join(work, 'tls'),
     };
-    const service = ['--service', NAME, '--namespace', NAMESPACE];
-    const made = await acg(work, ['injector', 'certificate', ...service, '--directory', join(work, 'tls')]);
-    assert.equal(made.code, 0, made.errors);
-    const caBundle = readFileSync(join(work, 'tls', 'ca.crt')).toString('base64');
-    const text = JSON.stringify(configuration).replace(PLACEHOLDER, caBundle);
-    assert.doesNotMatch(decoded(JSON.parse(text)).stderr, /base64/);
+    const authority = createAuthority('cert-manager');
+    mkdirSync(join(work, 'tls'));
+    for (const [name, text] of Object.entries(secretOf(authority.issue(HOST))))
+      writeFileSync(join(work, 'tls', name), text);
 
     mkdirSync(join(work, 'options'));
     const parameters = Object.entries(pick(objects, 'ConfigMap', 'agent-commerce-injection').data ?? {});
@@ -216,12 +197,7 @@ describe('the certificates of the admission webhook', () => {
     let ending: Ending | undefined;
     try {
       const { port } = await listening(child.stdout);
-      const place = {
-        host: '127.0.0.1',
-        port,
-        servername: `${NAME}.${NAMESPACE}.svc`,
-        ca: Buffer.from(caBundle, 'base64'),
-      };
+      const place = { host: '127.0.0.1', port, servername: HOST, ca: authority.certificate };
       const { path } = webhook.clientConfig.service;
       const { status, document } = await askOver({ ...place, path }, bytesOf(reviewOf({}, RECORDED_POD)));
       assert.deepEqual([status, document.response?.allowed], [200, true]);

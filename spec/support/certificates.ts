@@ -11,8 +11,8 @@ export interface Identity {
 /** An authority of a spec, and the certificates that it signs. */
 export interface Authority {
   readonly certificate: string;
-  /** A server at 127.0.0.1 and localhost. */
-  issue(): Identity;
+  /** A server at this host; else at 127.0.0.1 and localhost. */
+  issue(host?: string): Identity;
 }
 
 const TAG = { integer: 0x02, bits: 0x03, octets: 0x04, oid: 0x06, utf8: 0x0c, sequence: 0x30, set: 0x31, time: 0x17 };
@@ -33,13 +33,15 @@ export function createAuthority(name: string): Authority {
   const certificate = makeCertificate({ issuer: name, subject: name, publicKey, extensions }, privateKey);
   return {
     certificate,
-    issue() {
+    issue(host) {
       const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
       const server = {
         issuer: name,
         subject: 'localhost',
         publicKey: own.publicKey,
-        extensions: [namesExtension('localhost', Buffer.from([127, 0, 0, 1]))],
+        extensions: [
+          host === undefined ? namesExtension('localhost', Buffer.from([127, 0, 0, 1])) : namesExtension(host),
+        ],
       };
       return {
         certificate: makeCertificate(server, privateKey),

@@ -1,12 +1,10 @@
-/** `acg injector`: the admission webhook, and `acg injector certificate`, which makes its own. */
+/** `acg injector`: the admission webhook. */
 
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { InjectorSettings } from '../sidecar/injector/open-injector.ts';
 import { UsageError } from './exit-code.ts';
 import { wholeNumber } from './option-values.ts';
-import { addSubcommand, defineCommand } from './program.ts';
+import { defineCommand } from './program.ts';
 
 const USUAL_NAMESPACE = 'agent-commerce-system';
 const USUAL_PORT = 8_443;
@@ -14,19 +12,13 @@ const USUAL_MANAGEMENT_PORT = 8_403;
 /** How long reviews are still taken after SIGTERM, seconds. */
 const USUAL_DRAIN_SECONDS = 5;
 const MAX_DRAIN_SECONDS = 60;
-const USUAL_DAYS = 90;
-/** A leaf must not outlive its authority. */
-const MAX_DAYS = 5 * 365;
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export function injectorCommand(): Command {
-  const about = `Answers the admission reviews of API servers over TLS: opted-in pods get the gateway. acg injector certificate makes the
-certificates for it.`;
-  const command = defineCommand('injector', about, 'acg injector --options options.yaml --certificates tls')
-    // What stands behind certificate is for it alone.
-    .enablePositionalOptions()
+  const about = 'Answers the admission reviews of API servers over TLS: opted-in pods get the gateway.';
+  return defineCommand('injector', about, 'acg injector --options options.yaml --certificates tls')
     .option('--options <path>', 'a YAML file, or the folder of the mounted ConfigMap')
-    .option('--certificates <folder>', 'with tls.crt and tls.key')
+    .option('--certificates <folder>', 'a mounted Secret with tls.crt and tls.key')
     .option('--client-ca <file>', 'the authority of certificates of API servers')
     .option('--client-name <name>', 'whom a certificate of --client-ca must name')
     .option('--namespace <name>', 'its own namespace', USUAL_NAMESPACE)
@@ -35,18 +27,6 @@ certificates for it.`;
     .option('--management-port <port>', 'the port of probes and metrics', String(USUAL_MANAGEMENT_PORT))
     .option('--drain-seconds <n>', 'reviews still taken after SIGTERM, seconds', String(USUAL_DRAIN_SECONDS))
     .action((args) => serveReviews(settingsOf(args)));
-  addSubcommand(
-    command,
-    'certificate',
-    'Writes tls.crt, tls.key and ca.crt for a Service; the same again to renew.',
-    'acg injector certificate --service injector --namespace acg --directory tls',
-  )
-    .option('--service <name>', 'the name of the Service')
-    .option('--namespace <name>', 'its namespace')
-    .option('--directory <folder>', 'where the files lie')
-    .option('--days <n>', 'how long the certificate holds', String(USUAL_DAYS))
-    .action((args) => certificate(args));
-  return command;
 }
 
 interface InjectorArgs {
@@ -105,55 +85,6 @@ function signalled(): Promise<void> {
     process.once('SIGTERM', () => resolve());
     process.once('SIGINT', () => resolve());
   });
-}
-
-interface CertificateArgs {
-  readonly service?: string;
-  readonly namespace?: string;
-  readonly directory?: string;
-  readonly days: string;
-}
-
-async function certificate(args: CertificateArgs): Promise<void> {
-  const directory = needed(args.directory, 'directory');
-  const service = label(needed(args.service, 'service'), 'service');
-  const name = { service, namespace: label(needed(args.namespace, 'namespace'), 'namespace') };
-  const days = wholeNumber(args.days, 'days', 1, MAX_DAYS);
-  const { certificatesIn, makeCertificates } = await import('../sidecar/injector/certificates.ts');
-  mkdirSync(directory, { recursive: true });
-  const made = makeCertificates(name, days, existingIn(directory), Date.now());
-  // Trust first: a leaf must never be there before what it is trusted by.
-  replace(join(directory, 'ca.crt'), made.authorities, 0o644);
-  replace(join(directory, 'tls.key'), made.key, 0o600);
-  replace(join(directory, 'tls.crt'), made.certificate, 0o644);
-  const trusted = certificatesIn(made.authorities).length;
-  process.stdout.write(
-    [
-      `tls.crt  ${made.leaf.subjectAltName} until ${made.leaf.validTo}`,
-      `ca.crt   ${trusted === 1 ? 'the authority' : 'the authority and the one before it'}, until ${made.authority.validTo}`,
-      'First put ca.crt into the caBundle of the webhook configuration, then tls.crt and tls.key into the Secret.',
-      '',
-    ].join('\n'),
-  );
-}
-
-/** What an earlier run wrote; undefined when there is nothing that could be kept. */
-function existingIn(directory: string) {
-  try {
-    return {
-      authorities: readFileSync(join(directory, 'ca.crt'), 'utf8'),
-      certificate: readFileSync(join(directory, 'tls.crt'), 'utf8'),
-    };
-  } catch {
-    return undefined;
-  }
-}
-
-/** By another name first: a reader sees the file before or after, and the key is never readable. */
-function replace(file: string, content: string, mode: number): void {
-  const next = `${file}.${process.pid}`;
-  writeFileSync(next, content, { mode, flag: 'wx' });
-  renameSync(next, file);
 }
 
 function needed(value: string | undefined, option: string): string {

@@ -1,4 +1,4 @@
-/** Additions to the gateway's container in many spellings: the validating policy decides as injectPod. */
+/** Additions to the gateway's container in many spellings: the policy decides as injectPod. */
 
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { GATEWAY_CONTAINER, GUARDED_PATHS } from '../../src/sidecar/injection/names.ts';

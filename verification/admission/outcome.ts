@@ -36,7 +36,7 @@ export function creations(cluster: string, pods: readonly NamedPod[]): readonly 
   return pods.map(({ name, pod }) => ({ name, cluster, namespace: FREE, operation: 'CREATE', object: pod }));
 }
 
-/** The outcome that a verdict tells; of the hook key that the webhook makes for each pod, nothing. */
+/** The outcome that a verdict tells, without the hook key that the webhook makes for each pod. */
 export function outcomeOf({ object, refused }: Verdict): Outcome {
   if (object !== undefined) return { kind: 'stored', pod: withoutHookKey(object) };
   return { kind: 'refused', words: refused ?? 'no verdict' };

@@ -1,4 +1,4 @@
-/** What webhook and policy let pass and refuse beside the fixtures: ways past the gateway among them. */
+/** What webhook and policy let pass and refuse beside the fixtures: ways past the gateway. */
 
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { GATEWAY_CONTAINER, INJECTED_LABEL, OPT_IN_LABEL } from '../../src/sidecar/injection/names.ts';
@@ -153,9 +153,18 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     created('a pod that asks, while the webhook is away', 'webhook away', FREE, asked, {
       words: 'failed calling webhook',
     }),
-    created('an API server with its certificate', 'webhook with a certificate', FREE, asked, { pod: injected }),
-    created('an API server without its certificate', 'webhook without a certificate', FREE, asked, {
-      words: 'failed calling webhook',
+    created('an API server with its certificate', 'its own certificate', FREE, asked, { pod: injected }),
+    created('an API server without a certificate', 'no certificate', FREE, asked, {
+      words: 'failed to call webhook: A client certificate is required, and none was shown.',
+    }),
+    created('an API server with a foreign certificate', 'a foreign certificate', FREE, asked, {
+      words: 'failed to call webhook: The client certificate is not trusted here: ',
+    }),
+    created('another path', 'webhook at another path', FREE, asked, {
+      words: 'failed to call webhook: Reviews are answered at /mutate only.',
+    }),
+    created('another authority for the injector', 'webhook of another authority', FREE, asked, {
+      words: 'certificate signed by unknown authority',
     }),
     created('opting out, where the label is demanded', 'webhook', ENFORCED, podWith({ [OPT_IN_LABEL]: 'disabled' }), {
       words: `label ${OPT_IN_LABEL} is "disabled"`,

@@ -1,10 +1,11 @@
 /** The injector in processes of its own, as clusters that ask it over TLS. */
 
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { secretOf } from '../../spec/sidecar/injector/running-injector.ts';
 import { createAuthority, type Identity } from '../../spec/support/certificates.ts';
 import { terminate } from '../../tools/local-world/child.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
@@ -26,43 +27,47 @@ interface Webhook {
   readonly clientConfig: { readonly service: Service };
 }
 
-/** Clusters that ask an injector: any API server may, or only those with a certificate. */
-export type WebhookClusters = Readonly<
-  Record<'webhook' | 'webhook away' | 'webhook with a certificate' | 'webhook without a certificate', Cluster>
->;
-
 /**
- * Starts an injector with a certificate of its own, and one that lets in only clients of an
- * authority. `options`: what they read.
+ * Clusters that ask an injector with a certificate of its own, and one that lets in only clients of
+ * an authority. `options`: what they read.
  */
-export async function startWebhook(ends: AsyncDisposableStack, options: string): Promise<WebhookClusters> {
+export async function startWebhook(
+  ends: AsyncDisposableStack,
+  options: string,
+): Promise<Readonly<Record<string, Cluster>>> {
   const objects = rendered('webhook');
   const { name, namespace } = serviceOf(objects);
+  const host = `${name}.${namespace}.svc`;
   const directory = await temporaryDirectory(ends, 'admission-');
   const certificates = join(directory, 'tls');
-  const made = spawnSync(
-    process.execPath,
-    [ACG, 'injector', 'certificate', '--service', name, '--namespace', namespace, '--directory', certificates],
-    { encoding: 'utf8' },
-  );
-  if (made.status !== 0) throw new Error(`acg injector certificate: ${made.stderr.trim()}`);
-  const authority = createAuthority('API servers');
-  writeFileSync(join(directory, 'clients.crt'), authority.certificate);
+  mkdirSync(certificates);
+  const [own, clients] = [createAuthority('injector'), createAuthority('API servers')];
+  for (const [file, text] of Object.entries(secretOf(own.issue(host)))) writeFileSync(join(certificates, file), text);
+  writeFileSync(join(directory, 'clients.crt'), clients.certificate);
   const words = ['--options', options, '--certificates', certificates];
   const [open, closed] = await Promise.all([
     startInjector(ends, words),
     startInjector(ends, [...words, '--client-ca', join(directory, 'clients.crt')]),
   ]);
-  const trusted = objects.map((object) => trusting(object, readFileSync(join(certificates, 'ca.crt'), 'utf8')));
+  const called = (authority: string, path = '/mutate') => objects.map((object) => calling(object, authority, path));
+  const trusted = called(own.certificate);
   const at = (port: number) => ({ services: { [`${namespace}/${name}`]: `127.0.0.1:${port}` } });
-  const kubeconfig = join(directory, 'kubeconfig');
-  writeFileSync(kubeconfig, kubeconfigFor(`${name}.${namespace}.svc`, authority.issue()));
+  const kubeconfig = (file: string, identity: Identity): string => {
+    writeFileSync(join(directory, file), kubeconfigFor(host, identity));
+    return join(directory, file);
+  };
   return {
     webhook: clusterOf(trusted, at(open)),
     // Nothing listens there.
     'webhook away': clusterOf(trusted, at(UNUSED_PORT)),
-    'webhook with a certificate': clusterOf(trusted, { ...at(closed), kubeconfig }),
-    'webhook without a certificate': clusterOf(trusted, at(closed)),
+    'webhook at another path': clusterOf(called(own.certificate, '/other'), at(open)),
+    'webhook of another authority': clusterOf(called(clients.certificate), at(open)),
+    'its own certificate': clusterOf(trusted, { ...at(closed), kubeconfig: kubeconfig('own', clients.issue()) }),
+    'no certificate': clusterOf(trusted, at(closed)),
+    'a foreign certificate': clusterOf(trusted, {
+      ...at(closed),
+      kubeconfig: kubeconfig('foreign', createAuthority('API servers').issue()),
+    }),
   };
 }
 
@@ -83,15 +88,15 @@ function serviceOf(objects: readonly ClusterObject[]): Service {
   return webhook.clientConfig.service;
 }
 
-/** As cert-manager, or a hand, puts the authority into the configuration. */
-function trusting(object: ClusterObject, authority: string): ClusterObject {
+/** As cert-manager puts the authority into the configuration, with this path. */
+function calling(object: ClusterObject, authority: string, path: string): ClusterObject {
   if (object.kind !== 'MutatingWebhookConfiguration') return object;
   const caBundle = Buffer.from(authority).toString('base64');
   return {
     ...object,
     webhooks: webhooksOf(object).map((webhook) => ({
       ...webhook,
-      clientConfig: { ...webhook.clientConfig, caBundle },
+      clientConfig: { caBundle, service: { ...webhook.clientConfig.service, path } },
     })),
   };
 }

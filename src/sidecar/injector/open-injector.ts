@@ -167,7 +167,10 @@ function openMounted(settings: InjectorSettings, log: Log, metrics: () => Inject
     try {
       return mountedFiles(parts);
     } catch (error) {
-      throw error instanceof ConfigError ? error : new ConfigError([{ path: ARGUMENTS[what], message: String(error) }]);
+      if (error instanceof ConfigError) throw error;
+      const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+      const message = what === 'certificate' && isMissing ? missingIdentity(certificates) : String(error);
+      throw new ConfigError([{ path: ARGUMENTS[what], message }]);
     }
   };
   const pair = [join(certificates, 'tls.crt'), join(certificates, 'tls.key')];
@@ -190,6 +193,10 @@ function openMounted(settings: InjectorSettings, log: Log, metrics: () => Inject
       for (const one of Object.values(opened)) one?.close();
     },
   };
+}
+
+function missingIdentity(directory: string): string {
+  return `${directory} lacks tls.crt or tls.key; mount a Secret of type kubernetes.io/tls there, which a Certificate of cert-manager provides`;
 }
 
 function isIdentity(value: unknown): value is Identity {
