@@ -77,9 +77,7 @@ function causesIn(errors: readonly Violation[]): Causes {
   for (const { error, keyword, path, parent, data } of errors) {
     if (keyword === 'additionalProperties') {
       const unknown = String(error.params['additionalProperty']);
-      const name = REMOVED_KEYS.has(memberPath(path, unknown))
-        ? undefined
-        : meantName(unknown, Object.keys(parent.properties ?? {}));
+      const { name } = meantBy(unknown, path, Object.keys(parent.properties ?? {}));
       if (name !== undefined) meant.set(path, (meant.get(path) ?? new Set()).add(name));
     }
     for (const name of keyword === 'if' ? Object.keys(parent.if?.properties ?? {}) : []) {
@@ -218,9 +216,8 @@ function unknownKey(
   data: unknown,
   known: readonly string[],
 ): { path: string; message: string } {
-  const instead = REMOVED_KEYS.get(memberPath(path, name));
+  const { instead, name: meant } = meantBy(name, path, known);
   if (instead !== undefined) return { path: memberPath(path, name), message: `is gone: ${instead}` };
-  const meant = meantName(name, known);
   if (meant !== undefined && name.startsWith(meant))
     if (/^\s*[:=]/.test(name.slice(meant.length)))
       return { path: memberPath(path, meant), message: 'needs a colon and a space behind its name; write key: value' };
@@ -231,8 +228,11 @@ function unknownKey(
   return { path: memberPath(path, toldName(name, isBare)), message };
 }
 
-/** The known key that an unknown one was meant to be, or that it begins with. */
-function meantName(name: string, known: readonly string[]): string | undefined {
+/** What takes the place of a key that is gone, or the known key that another one means. */
+function meantBy(name: string, path: string, known: readonly string[]): { instead?: string; name?: string } {
+  const instead = REMOVED_KEYS.get(memberPath(path, name));
+  if (instead !== undefined) return { instead };
   const [begin = name] = name.split(/\s*[:=]/);
-  return known.includes(begin) ? begin : nearest(name, known);
+  const meant = known.includes(begin) ? begin : nearest(name, known);
+  return meant === undefined ? {} : { name: meant };
 }
