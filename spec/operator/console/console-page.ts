@@ -1,3 +1,5 @@
+import assert from 'node:assert/strict';
+import { after, before } from 'node:test';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { OPERATOR_TOKEN, type TestGateway } from '../../support/gateway.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
@@ -6,22 +8,38 @@ import { listen } from './in-page.js';
 
 /** A gateway with calls, and a browser. */
 export interface ConsoleSetup {
-  readonly seller: Testbed;
+  readonly testbed: Testbed;
   readonly browser: Browser;
-  close(): Promise<void>;
 }
 
 /** `prepare`: makes the calls that the console shows. */
-export async function openSetup(prepare: (testbed: Testbed) => Promise<void>): Promise<ConsoleSetup> {
-  const testbed = await openTestbed();
-  try {
-    await prepare(testbed);
-    const { browser, close } = await openBrowser();
-    return { seller: testbed, browser, close: () => close().finally(() => testbed.close()) };
-  } catch (thrown) {
-    await testbed.close();
-    throw thrown;
-  }
+export async function openSetup(
+  ends: AsyncDisposableStack,
+  prepare: (testbed: Testbed) => Promise<void>,
+): Promise<ConsoleSetup> {
+  const testbed = ends.adopt(await openTestbed(), (one) => one.close());
+  await prepare(testbed);
+  const { browser } = ends.adopt(await openBrowser(), (one) => one.close());
+  return { testbed, browser };
+}
+
+/** The same, opened before the tests of a suite and closed behind them. */
+export function setupOf(prepare: (testbed: Testbed) => Promise<void>): ConsoleSetup {
+  const ends = new AsyncDisposableStack();
+  let opened: ConsoleSetup | undefined;
+  before(async () => {
+    opened = await openSetup(ends, prepare);
+  });
+  after(() => ends.disposeAsync());
+  const running = () => opened ?? assert.fail('the setup opens before the tests');
+  return {
+    get testbed() {
+      return running().testbed;
+    },
+    get browser() {
+      return running().browser;
+    },
+  };
 }
 
 /** An open console, and its requests. */

@@ -14,8 +14,9 @@ const HOUR_MS = 3_600_000;
 const SOLD = 90;
 const RESOURCES = ['market_report', 'market_report', 'price_list', 'archive'];
 
-const { seller, browser, close } = await openSetup(async (testbed) => {
-  await makeCalls(testbed);
+await using ends = new AsyncDisposableStack();
+const { testbed, browser } = await openSetup(ends, async (started) => {
+  await makeCalls(started);
   const sold = Array.from({ length: SOLD }, (_, number) => {
     const ago = (number + 1) * 8 * HOUR_MS - (number % 5) * HOUR_MS;
     const deliveredAt = new Date(Date.now() - ago).toISOString();
@@ -31,17 +32,13 @@ const { seller, browser, close } = await openSetup(async (testbed) => {
       ago,
     );
   });
-  await testbed.gateway.store.receipts.write([
+  await started.gateway.store.receipts.write([
     ...sold,
     oldReceipt(1, { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } }),
     oldReceipt(2, { metadata: { answerKept: true } }, HOUR_MS),
   ]);
 });
-try {
-  const { page } = await openConsole(browser, seller.gateway, { colorScheme: 'light', viewport: WINDOW });
-  await page.locator('#calls tr').first().waitFor();
-  await page.locator('#owed tr').first().waitFor();
-  await page.screenshot({ path: PICTURE });
-} finally {
-  await close();
-}
+const { page } = await openConsole(browser, testbed.gateway, { colorScheme: 'light', viewport: WINDOW });
+await page.locator('#calls tr').first().waitFor();
+await page.locator('#owed tr').first().waitFor();
+await page.screenshot({ path: PICTURE });

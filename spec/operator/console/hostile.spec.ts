@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import type { Browser } from 'playwright-core';
+import { before, describe, it } from 'node:test';
 import type { EventDraft } from '../../../src/events/event.ts';
-import type { Testbed } from '../../support/testbed.ts';
-import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
+import { type ConsolePage, openConsole, setupOf } from './console-page.ts';
 import { observed, reportedAll, tryCode } from './in-page.js';
 import { overflow } from './looks.js';
 import { event, oldReceipt } from './sample-calls.ts';
@@ -19,40 +17,32 @@ const HOSTILE = [
 ];
 
 describe('what merchants and agents write', () => {
-  let testbed: Testbed;
-  let browser: Browser;
   let opened: ConsolePage;
-  let close: ConsoleSetup['close'];
-  before(async () => {
-    ({
-      seller: testbed,
-      browser,
-      close,
-    } = await openSetup(async (started) => {
-      const { feed, receipts } = started.gateway.store;
-      const calls = HOSTILE.flatMap((text, at): readonly EventDraft[] => {
-        const call = { requestId: `${text}${at}`, callId: `call_${at}`, resourceId: text, adapter: text as 'http' };
-        const failure = { status: 'error', data: { code: text, reason: text, [text]: text } } as const;
-        return [
-          event('resource.requested', call),
-          event('payment.settled', { ...call, data: { transaction: text, payer: text } }),
-          event('backend.failed', { ...call, ...failure }),
-        ];
-      });
-      await feed.append(calls);
-      await receipts.write(
-        HOSTILE.map((text, at) => {
-          const { payment, ...receipt } = oldReceipt(at);
-          assert.ok(payment);
-          const hostile = { amount: text, currency: text, network: text, payer: text, externalReference: text };
-          const metadata = { backendErrorCode: text, refundDue: true } as const;
-          return { ...receipt, requestId: text, resourceId: text, metadata, payment: { ...payment, ...hostile } };
-        }),
-      );
-    }));
-    opened = await openConsole(browser, testbed.gateway, { viewport: { width: 360, height: 760 } });
+  const setup = setupOf(async (started) => {
+    const { feed, receipts } = started.gateway.store;
+    const calls = HOSTILE.flatMap((text, at): readonly EventDraft[] => {
+      const call = { requestId: `${text}${at}`, callId: `call_${at}`, resourceId: text, adapter: text as 'http' };
+      const failure = { status: 'error', data: { code: text, reason: text, [text]: text } } as const;
+      return [
+        event('resource.requested', call),
+        event('payment.settled', { ...call, data: { transaction: text, payer: text } }),
+        event('backend.failed', { ...call, ...failure }),
+      ];
+    });
+    await feed.append(calls);
+    await receipts.write(
+      HOSTILE.map((text, at) => {
+        const { payment, ...receipt } = oldReceipt(at);
+        assert.ok(payment);
+        const hostile = { amount: text, currency: text, network: text, payer: text, externalReference: text };
+        const metadata = { backendErrorCode: text, refundDue: true } as const;
+        return { ...receipt, requestId: text, resourceId: text, metadata, payment: { ...payment, ...hostile } };
+      }),
+    );
   });
-  after(() => close());
+  before(async () => {
+    opened = await openConsole(setup.browser, setup.testbed.gateway, { viewport: { width: 360, height: 760 } });
+  });
 
   it('stands on the page as text, letter for letter', async () => {
     for (const text of HOSTILE) {
@@ -89,7 +79,7 @@ describe('what merchants and agents write', () => {
         .count(),
       0,
     );
-    for (const { url } of opened.asked) assert.ok(url.startsWith(`${testbed.gateway.url}/`), url);
+    for (const { url } of opened.asked) assert.ok(url.startsWith(`${setup.testbed.gateway.url}/`), url);
     assert.deepEqual(await page.evaluate(observed), { violations: [], hits: 0 });
     assert.equal(await page.evaluate(overflow), 0);
     assert.deepEqual(opened.errors, []);

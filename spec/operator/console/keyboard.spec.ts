@@ -1,31 +1,22 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
 import { OPERATOR_TOKEN } from '../../support/gateway.ts';
-import type { Testbed } from '../../support/testbed.ts';
-import { type ConsolePage, type ConsoleSetup, openPage, openSetup } from './console-page.ts';
+import { type ConsolePage, openPage, setupOf } from './console-page.ts';
 import { focused, focusSeen } from './in-page.js';
 import { buy, event, makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the console by keyboard alone', () => {
-  let testbed: Testbed;
-  let browser: Browser;
   let opened: ConsolePage;
   let page: Page;
-  let close: ConsoleSetup['close'];
+  const setup = setupOf(async (started) => {
+    await makeCalls(started);
+    await started.gateway.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
+  });
   before(async () => {
-    ({
-      seller: testbed,
-      browser,
-      close,
-    } = await openSetup(async (started) => {
-      await makeCalls(started);
-      await started.gateway.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
-    }));
-    opened = await openPage(browser, testbed.gateway);
+    opened = await openPage(setup.browser, setup.testbed.gateway);
     page = opened.page;
   });
-  after(() => close());
   const press = async (...keys: readonly string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };
@@ -103,7 +94,7 @@ describe('the console by keyboard alone', () => {
   it('keeps the focus where it is when calls come in', async () => {
     await page.locator('#calls button').nth(3).focus();
     const before = await page.evaluate(focused);
-    const requestId = await buy(testbed, 'price_list', {});
+    const requestId = await buy(setup.testbed, 'price_list', {});
     await page.locator('#calls tr', { hasText: requestId }).waitFor();
     assert.equal(await page.evaluate(focused), before);
     assert.equal(await page.locator('#calls button[tabindex="0"]').count(), 1);
@@ -122,7 +113,7 @@ describe('the console by keyboard alone', () => {
   it('announces changes in a polite live region', async () => {
     const status = page.getByRole('status');
     assert.equal(await status.getAttribute('aria-live'), 'polite');
-    await testbed.gateway.store.receipts.write([oldReceipt(0x3e8, { metadata: { refundDue: true } }, -1_000)]);
+    await setup.testbed.gateway.store.receipts.write([oldReceipt(0x3e8, { metadata: { refundDue: true } }, -1_000)]);
     await status.getByText('3 payments not delivered').waitFor();
     assert.match(await page.title(), /^\(3\) Market Shop/);
   });
@@ -144,7 +135,7 @@ describe('the console by keyboard alone', () => {
     const many = Array.from({ length: 250 }, (_, at) =>
       event('resource.requested', { requestId: `req-many-${at}`, resourceId: 'cities' }),
     );
-    await testbed.gateway.store.feed.append(many);
+    await setup.testbed.gateway.store.feed.append(many);
     await page.getByText(/^newest 200 of 2\d\d$/).waitFor();
     assert.equal(await page.locator('#calls tr').count(), 200);
     await page.getByLabel('Filter by text').fill('req-many-0');

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { after, before, describe, it } from 'node:test';
-import type { Browser, Locator, Page } from 'playwright-core';
+import { before, describe, it } from 'node:test';
+import type { Locator, Page } from 'playwright-core';
 import type { CommerceEvent } from '../../../src/events/event.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { OPERATOR_TOKEN } from '../../support/gateway.ts';
-import type { Testbed } from '../../support/testbed.ts';
-import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
+import { type ConsolePage, openConsole, setupOf } from './console-page.ts';
 import { everythingKept, focused, observed, progressShown } from './in-page.js';
 import { cutTexts, overflow, paints } from './looks.js';
 import { flat, recordsOf } from './parse-csv.ts';
@@ -92,36 +91,28 @@ async function saved(page: Page, button: string): Promise<{ readonly name: strin
 }
 
 describe('the console over time', () => {
-  let testbed: Testbed;
-  let browser: Browser;
   let opened: ConsolePage;
   let page: Page;
-  let close: ConsoleSetup['close'];
+  const setup = setupOf(async (started) => {
+    await makeCalls(started);
+    const earlier = Array.from({ length: EARLIER }, (_, at) => {
+      const agoMs = 2 * DAY_MS + (at * 20 * DAY_MS) / EARLIER;
+      const receipt = oldReceipt(at + 1, { delivered: true, durationMs: at + 1 }, agoMs);
+      const payment = receipt.payment ?? assert.fail('a payment');
+      return { ...receipt, payment: { ...payment, amount: '0.000000000000000001' } };
+    });
+    await started.gateway.store.receipts.write(earlier);
+  });
   before(async () => {
-    ({
-      seller: testbed,
-      browser,
-      close,
-    } = await openSetup(async (started) => {
-      await makeCalls(started);
-      const earlier = Array.from({ length: EARLIER }, (_, at) => {
-        const agoMs = 2 * DAY_MS + (at * 20 * DAY_MS) / EARLIER;
-        const receipt = oldReceipt(at + 1, { delivered: true, durationMs: at + 1 }, agoMs);
-        const payment = receipt.payment ?? assert.fail('a payment');
-        return { ...receipt, payment: { ...payment, amount: '0.000000000000000001' } };
-      });
-      await started.gateway.store.receipts.write(earlier);
-    }));
-    opened = await openConsole(browser, testbed.gateway);
+    opened = await openConsole(setup.browser, setup.testbed.gateway);
     page = opened.page;
     await settled(page);
   });
-  after(() => close());
 
   const all = async <T>(path: string, list: string): Promise<readonly T[]> => {
     const items: T[] = [];
     for (let cursor = ''; ; ) {
-      const answer = await testbed.gateway.operator(`${path}?limit=500${cursor && `&cursor=${cursor}`}`);
+      const answer = await setup.testbed.gateway.operator(`${path}?limit=500${cursor && `&cursor=${cursor}`}`);
       const body = (await answer.json()) as Readonly<Record<string, T[]>> & { nextCursor?: string };
       items.push(...(body[list] ?? []));
       if (body.nextCursor === undefined) return items;
@@ -252,7 +243,10 @@ describe('the console over time', () => {
 
   it('keeps the token out of every address, and breaks no rule of the policy', async () => {
     for (const { url } of opened.asked) {
-      assert.ok(url.startsWith(`${testbed.gateway.url}/`) || url.startsWith(`blob:${testbed.gateway.url}/`), url);
+      assert.ok(
+        url.startsWith(`${setup.testbed.gateway.url}/`) || url.startsWith(`blob:${setup.testbed.gateway.url}/`),
+        url,
+      );
       assert.ok(!url.includes(OPERATOR_TOKEN), url);
     }
     assert.deepEqual(await page.evaluate(observed), { violations: [], hits: 0 });
@@ -350,7 +344,7 @@ describe('the console over time', () => {
     });
 
   it('fits a phone of 320 pixels, with a table open, and shows the time that is touched', async () => {
-    const phone = await openConsole(browser, testbed.gateway, {
+    const phone = await openConsole(setup.browser, setup.testbed.gateway, {
       viewport: { width: 320, height: 640 },
       hasTouch: true,
       isMobile: true,
@@ -372,7 +366,7 @@ describe('the console over time', () => {
   });
 
   it('is forgotten with the token, also while it is read', async () => {
-    const other = await openConsole(browser, testbed.gateway);
+    const other = await openConsole(setup.browser, setup.testbed.gateway);
     await settled(other.page);
     const pages = await holdPages(other.page);
     await other.page.getByRole('button', { name: '30 days' }).click();

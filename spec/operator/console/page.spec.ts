@@ -1,41 +1,31 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import type { Browser } from 'playwright-core';
+import { before, describe, it } from 'node:test';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import type { Testbed } from '../../support/testbed.ts';
-import { type ConsolePage, type ConsoleSetup, openConsole, openSetup, rowsOf } from './console-page.ts';
+import { type ConsolePage, openConsole, rowsOf, setupOf } from './console-page.ts';
 import { clipboardText, hide, observed } from './in-page.js';
 import { buy, makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the operators’ console', () => {
-  let testbed: Testbed;
-  let browser: Browser;
   let opened: ConsolePage;
   let undelivered: string;
-  let close: ConsoleSetup['close'];
-  before(async () => {
-    ({
-      seller: testbed,
-      browser,
-      close,
-    } = await openSetup(async (started) => {
-      ({ undelivered } = await makeCalls(started));
-      const due = { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } } as const;
-      await started.gateway.store.receipts.write([oldReceipt(1, due)]);
-    }));
-    opened = await openConsole(browser, testbed.gateway);
+  const setup = setupOf(async (started) => {
+    ({ undelivered } = await makeCalls(started));
+    const due = { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } } as const;
+    await started.gateway.store.receipts.write([oldReceipt(1, due)]);
   });
-  after(() => close());
+  before(async () => {
+    opened = await openConsole(setup.browser, setup.testbed.gateway);
+  });
 
   const receipts = async (): Promise<readonly Receipt[]> => {
-    const answer = await testbed.gateway.operator('/api/receipts?limit=500');
+    const answer = await setup.testbed.gateway.operator('/api/receipts?limit=500');
     return ((await answer.json()) as { receipts: Receipt[] }).receipts;
   };
   const figure = (name: string) => opened.page.locator(`[data-figure="${name}"] .value`);
 
   it('sends requests to its own gateway only, and breaks no rule of its policy', async () => {
     assert.ok(opened.asked.length > 20);
-    for (const { url } of opened.asked) assert.ok(url.startsWith(`${testbed.gateway.url}/`), url);
+    for (const { url } of opened.asked) assert.ok(url.startsWith(`${setup.testbed.gateway.url}/`), url);
     assert.deepEqual(await opened.page.evaluate(observed), { violations: [], hits: 0 });
     assert.deepEqual(opened.errors, []);
   });
@@ -91,7 +81,7 @@ describe('the operators’ console', () => {
 
   it('copies the facts of a refund', async () => {
     const context = opened.page.context();
-    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: testbed.gateway.url });
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: setup.testbed.gateway.url });
     await opened.page.locator('#owed button').first().click();
     await opened.page.getByText('Copied to the clipboard.').waitFor();
     const copied = await opened.page.evaluate(clipboardText);
@@ -100,7 +90,7 @@ describe('the operators’ console', () => {
   });
 
   it('shows a call that happens while it is open, and adds it to the revenue', async () => {
-    const requestId = await buy(testbed, 'market_report', { city: 'Wien' });
+    const requestId = await buy(setup.testbed, 'market_report', { city: 'Wien' });
     const row = opened.page.locator('#calls tr', { hasText: requestId });
     await row.getByText('Delivered').waitFor();
     assert.match(await row.innerText(), /market_report\s+Delivered\s+http\s+\d+ ms/);
@@ -123,7 +113,7 @@ describe('the operators’ console', () => {
     const { page } = opened;
     await page.getByRole('button', { name: 'Pause' }).click();
     const before = await rowsOf(page, 'calls');
-    await (await testbed.gateway.invoke('cities', {}, { 'x-request-id': 'while-paused' })).arrayBuffer();
+    await (await setup.testbed.gateway.invoke('cities', {}, { 'x-request-id': 'while-paused' })).arrayBuffer();
     await page.getByText(/paused, [1-9]\d* new or changed/).waitFor();
     assert.deepEqual(await rowsOf(page, 'calls'), before);
     await page.getByRole('button', { name: 'Resume' }).click();

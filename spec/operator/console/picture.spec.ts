@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Browser, BrowserContextOptions } from 'playwright-core';
+import type { BrowserContextOptions } from 'playwright-core';
 import { newCallId } from '../../../src/events/call-id.ts';
-import type { Testbed } from '../../support/testbed.ts';
-import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
+import { type ConsolePage, openConsole, setupOf } from './console-page.ts';
 import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './looks.js';
 import { cut, decodePng, type Picture, tones } from './png.ts';
 import { makeCalls, oldReceipt } from './sample-calls.ts';
@@ -20,43 +19,33 @@ const VIEWS: readonly { readonly name: string; readonly options: BrowserContextO
 ];
 
 describe('the picture of the console', () => {
-  let testbed: Testbed;
-  let browser: Browser;
-  let close: ConsoleSetup['close'];
-  before(async () => {
-    ({
-      seller: testbed,
-      browser,
-      close,
-    } = await openSetup(async (started) => {
-      await makeCalls(started);
-      const long = 'a-resource-with-a-name-of-the-full-length-that-is-allowed.'.repeat(2).padEnd(128, 'x');
-      await started.gateway.store.receipts.write([
-        oldReceipt(1, { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } }),
-        oldReceipt(2, { resourceId: long, delivered: true, deliveredAt: new Date().toISOString() }),
-        oldReceipt(3, { resourceId: long }),
-        oldReceipt(4, { metadata: { answerKept: true } }, 3_600_000),
-      ]);
-      await started.gateway.store.feed.append([
-        {
-          type: 'resource.requested',
-          requestId: 'r'.repeat(64),
-          callId: newCallId(),
-          resourceId: long,
-          at: new Date().toISOString(),
-          adapter: 'mcp',
-        },
-      ]);
-    }));
+  const setup = setupOf(async (started) => {
+    await makeCalls(started);
+    const long = 'a-resource-with-a-name-of-the-full-length-that-is-allowed.'.repeat(2).padEnd(128, 'x');
+    await started.gateway.store.receipts.write([
+      oldReceipt(1, { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } }),
+      oldReceipt(2, { resourceId: long, delivered: true, deliveredAt: new Date().toISOString() }),
+      oldReceipt(3, { resourceId: long }),
+      oldReceipt(4, { metadata: { answerKept: true } }, 3_600_000),
+    ]);
+    await started.gateway.store.feed.append([
+      {
+        type: 'resource.requested',
+        requestId: 'r'.repeat(64),
+        callId: newCallId(),
+        resourceId: long,
+        at: new Date().toISOString(),
+        adapter: 'mcp',
+      },
+    ]);
   });
-  after(() => close());
 
   for (const { name, options } of VIEWS)
     describe(name, () => {
       let opened: ConsolePage;
       let picture: Picture;
       before(async () => {
-        opened = await openConsole(browser, testbed.gateway, options);
+        opened = await openConsole(setup.browser, setup.testbed.gateway, options);
         picture = decodePng(await opened.page.screenshot({ fullPage: true }));
       });
       const part = async (selector: string): Promise<Picture> => {
@@ -102,9 +91,9 @@ describe('the picture of the console', () => {
 
   for (const colorScheme of ['light', 'dark'] as const)
     it(`asks for the token in ${colorScheme} with enough contrast, on a phone without scrolling`, async () => {
-      const context = await browser.newContext({ colorScheme, viewport: { width: 360, height: 640 } });
+      const context = await setup.browser.newContext({ colorScheme, viewport: { width: 360, height: 640 } });
       const page = await context.newPage();
-      await page.goto(`${testbed.gateway.url}/console`);
+      await page.goto(`${setup.testbed.gateway.url}/console`);
       assert.equal(await page.evaluate(overflow), 0);
       assert.deepEqual((await page.evaluate(faintTexts, LEAST_CONTRAST)).faint, []);
       assert.equal(await page.getByRole('button', { name: 'Open console' }).evaluate(uncovered), true);
@@ -112,8 +101,8 @@ describe('the picture of the console', () => {
     });
 
   it('a new call is highlighted, without motion if the reader prefers less', async () => {
-    const opened = await openConsole(browser, testbed.gateway, { reducedMotion: 'no-preference' });
-    await (await testbed.gateway.invoke('cities', {}, { 'x-request-id': 'comes-in' })).arrayBuffer();
+    const opened = await openConsole(setup.browser, setup.testbed.gateway, { reducedMotion: 'no-preference' });
+    await (await setup.testbed.gateway.invoke('cities', {}, { 'x-request-id': 'comes-in' })).arrayBuffer();
     const row = opened.page.locator('#calls tr', { hasText: 'comes-in' });
     await row.waitFor();
     assert.equal(await row.evaluate(animationOf), 'arrive');

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import type { Browser } from 'playwright-core';
-import type { Testbed } from '../../support/testbed.ts';
-import { type ConsolePage, type ConsoleSetup, openConsole, openSetup, rowsOf } from './console-page.ts';
+import { before, describe, it } from 'node:test';
+import { type ConsolePage, openConsole, rowsOf, setupOf } from './console-page.ts';
 import { faintTexts } from './looks.js';
 import { oldReceipt } from './sample-calls.ts';
 
@@ -11,26 +9,18 @@ const LEAST_CONTRAST = 4.5;
 const HOUR_MS = 3_600_000;
 
 describe('the present state on the console', () => {
-  let testbed: Testbed;
-  let browser: Browser;
   let opened: ConsolePage;
-  let close: ConsoleSetup['close'];
-  before(async () => {
-    ({
-      seller: testbed,
-      browser,
-      close,
-    } = await openSetup(async (started) => {
-      const metadata = { answerKept: true } as const;
-      await started.gateway.store.receipts.write([
-        oldReceipt(1, { metadata, resourceId: 'over' }, 25 * HOUR_MS),
-        oldReceipt(2, { metadata, resourceId: 'kept' }, HOUR_MS),
-        oldReceipt(3, { metadata: { backendErrorCode: 'BACKEND_ERROR' }, resourceId: 'failed' }, HOUR_MS),
-      ]);
-    }));
-    opened = await openConsole(browser, testbed.gateway);
+  const setup = setupOf(async (started) => {
+    const metadata = { answerKept: true } as const;
+    await started.gateway.store.receipts.write([
+      oldReceipt(1, { metadata, resourceId: 'over' }, 25 * HOUR_MS),
+      oldReceipt(2, { metadata, resourceId: 'kept' }, HOUR_MS),
+      oldReceipt(3, { metadata: { backendErrorCode: 'BACKEND_ERROR' }, resourceId: 'failed' }, HOUR_MS),
+    ]);
   });
-  after(() => close());
+  before(async () => {
+    opened = await openConsole(setup.browser, setup.testbed.gateway);
+  });
 
   const checks = async (): Promise<readonly string[]> => {
     const texts = await opened.page.locator('#checks li').allInnerTexts();

@@ -1,31 +1,19 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import type { Browser } from 'playwright-core';
+import { describe, it } from 'node:test';
 import { OPERATOR_TOKEN } from '../../support/gateway.ts';
-import type { Testbed } from '../../support/testbed.ts';
-import { type ConsoleSetup, openConsole, openPage, openSetup, signIn } from './console-page.ts';
+import { openConsole, openPage, setupOf, signIn } from './console-page.ts';
 import { everythingKept, leave } from './in-page.js';
 import { makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the token of the console', () => {
-  let testbed: Testbed;
-  let browser: Browser;
   let undelivered: string;
-  let close: ConsoleSetup['close'];
-  before(async () => {
-    ({
-      seller: testbed,
-      browser,
-      close,
-    } = await openSetup(async (started) => {
-      ({ undelivered } = await makeCalls(started));
-      await started.gateway.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
-    }));
+  const setup = setupOf(async (started) => {
+    ({ undelivered } = await makeCalls(started));
+    await started.gateway.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
   });
-  after(() => close());
 
   it('is asked for; the page shows when it is wrong, and opens with the right one', async () => {
-    const other = await openPage(browser, testbed.gateway);
+    const other = await openPage(setup.browser, setup.testbed.gateway);
     const { page } = other;
     assert.equal(await page.getByRole('heading', { name: 'Market Shop' }).isVisible(), false);
     for (const [token, words] of [
@@ -43,7 +31,7 @@ describe('the token of the console', () => {
   });
 
   it('is sent once each time it is typed; after too many wrong ones the page shows the time to wait', async () => {
-    const other = await openPage(browser, testbed.gateway);
+    const other = await openPage(setup.browser, setup.testbed.gateway);
     const { page } = other;
     const limited = { status: 'error', code: 'RATE_LIMITED' };
     await page.route('**/api/events*', (route) =>
@@ -63,7 +51,7 @@ describe('the token of the console', () => {
   });
 
   it('stays out of the address, the storage and the document', async () => {
-    const opened = await openConsole(browser, testbed.gateway);
+    const opened = await openConsole(setup.browser, setup.testbed.gateway);
     const kept = await opened.page.evaluate(everythingKept);
     assert.ok(kept.includes('Market Shop'), 'it looked at the page');
     assert.ok(!kept.includes(OPERATOR_TOKEN));
@@ -79,7 +67,7 @@ describe('the token of the console', () => {
   });
 
   it('is forgotten with everything that was read with it', async () => {
-    const other = await openConsole(browser, testbed.gateway);
+    const other = await openConsole(setup.browser, setup.testbed.gateway);
     await other.page.getByRole('button', { name: 'Forget token' }).click();
     await other.page.getByRole('heading', { name: 'Operator console' }).waitFor();
     const kept = await other.page.evaluate(everythingKept);
