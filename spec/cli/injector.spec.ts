@@ -24,12 +24,6 @@ describe('acg injector', () => {
       assert.deepEqual(readdirSync(folder), []);
     });
 
-  it('tells its usage', async () => {
-    await using ends = new AsyncDisposableStack();
-    const { code, lines } = await acg(await temporaryDirectory(ends, 'injector-'), ['injector', '--help']);
-    assert.deepEqual([code, lines[0]?.startsWith('Usage: acg injector')], [0, true]);
-  });
-
   it('does not start without its files, and names the argument and the file', async () => {
     await using ends = new AsyncDisposableStack();
     const folder = await temporaryDirectory(ends, 'injector-');

@@ -116,7 +116,6 @@ describe('start-up refuses (facilitators)', () => {
       /must be receipt on a mainnet/,
     ],
     ['real money over plain http', { ...MAINNET, ...fallback('http://two.example') }, at, /https on a mainnet/],
-    ['another login', { [`${F}.auth`]: { type: 'basic' } }, `${F}.auth.type`, /none, bearer or cdp/],
     [
       'a login at Coinbase without its secret',
       { [`${F}.auth`]: { type: 'cdp', keyId: 'one' } },

@@ -98,34 +98,7 @@ describe('every numeric limit', () => {
   });
 });
 
-describe('one run names every problem', () => {
-  it('of all sections at once, broken shapes and broken rules alike', () => {
-    const found = problems({
-      'merchant.id': '',
-      'server.port': 'many',
-      'backend.baseUrl': 'http://10.0.0.1',
-      'storage.replicas': 2,
-      [`${X}.payTo`]: '0x0',
-      [`${R}.pricing.type`]: 'auction',
-      'resources.second': { name: 'x', backend: { method: 'GET', path: 'no-slash' }, pricing: { type: 'free' } },
-      'limits.maxStreems': 1,
-    }).map(({ path }) => path);
-    for (const path of [
-      'merchant.id',
-      'server.port',
-      'backend.baseUrl',
-      'storage.replicas',
-      `${X}.payTo`,
-      `${R}.pricing.type`,
-      'resources.second.backend.path',
-      'limits.maxStreems',
-    ])
-      assert.ok(found.includes(path), `${path} is not in ${found}`);
-  });
-  it('each with a path of its own', () => {
-    const paths = problems({ merchant: 5, storage: 'x', resources: [] }).map(({ path }) => path);
-    assert.deepEqual(paths.toSorted(), ['merchant', 'resources', 'storage']);
-  });
-  it('keeps enabled adapters only', () =>
+describe('an adapter that is not enabled', () => {
+  it('is no adapter of a resource', () =>
     assert.deepEqual(load({ [`${R}.expose`]: ['a2a', 'http'] }).resources[0]?.exposedVia, ['http']));
 });

@@ -13,11 +13,8 @@ const input = (properties: object, more: object = {}) => ({
 const plain: Changes = { [`${R}.backend.path`]: '/reports' };
 
 const MONEY: readonly Row[] = [
-  ['a price of zero', `${R}.pricing.amount`, '0.00', /more than zero/],
-  ['a price the asset cannot hold', `${R}.pricing.amount`, '0.0000001', /more decimals than the asset \(6\)/],
   ['a price with an exponent', `${R}.pricing.amount`, '1e3', /not a decimal number/],
   ['a negative price', `${R}.pricing.amount`, '-1', /not a decimal number/],
-  ['a price in another currency', `${R}.pricing.currency`, 'EUR', /must be "USDC"/],
   ['a price without payments', { payments: undefined }, `${R}.pricing`, /needs payments.x402/],
   ['a priced resource without payment method', `${R}.payments`, [], /must have x402/],
   [
@@ -26,19 +23,8 @@ const MONEY: readonly Row[] = [
     `${R}.payments`,
     /must be empty/,
   ],
-  ['an address that is too short', `${X}.payTo`, '0x12', /40 hexadecimal/],
   ['a payee with a wrong checksum', `${X}.payTo`, '0x036CbD53842c5426634e7929541eC2318f3dCF7E', /checksum/],
-  ['the zero address as payee', `${X}.payTo`, `0x${'0'.repeat(40)}`, /zero address/],
-  ['the token as payee', `${X}.payTo`, '0x036cbd53842c5426634e7929541ec2318f3dcf7e', /token's own/],
-  ['an unknown network', `${X}.network`, 'eip155:999999', /is unknown; known: .*eip155:8453/],
   ['a network that is no EVM', `${X}.network`, 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1', /EVM network/],
-  [
-    'the wrong EIP-712 name of USDC',
-    { [`${X}.assetName`]: 'USD Coin', [`${X}.currency`]: 'USDC' },
-    `${X}.assetName`,
-    /must be "USDC"/,
-  ],
-  ['the wrong decimals of USDC', `${X}.assetDecimals`, 18, /must be 6/],
   [
     'a local facilitator without node',
     { [`${X}.facilitator`]: { mode: 'local', privateKey: `0x${'1'.repeat(64)}` } },
@@ -144,15 +130,12 @@ const SETTLED_AFTER_ROWS: readonly Row[] = [
     `${R}.pricing.settle`,
     /of at least 121: the call may take 40001 ms/,
   ],
-  ['another order', `${R}.pricing.settle`, 'during', /before or after/],
   ['an order of a free resource', { [`${R}.pricing`]: { type: 'free', settle: 'after' } }, `${R}.pricing.settle`, /./],
 ];
 
 /** Each on top of a complete mainnet configuration. */
 const MAINNET_ROWS: readonly Row[] = [
-  ['real money that is not allowed', `${X}.allowMainnet`, false, /must be true/],
   ['real money without node', `${X}.rpcUrl`, undefined, /on a mainnet every payment/],
-  ['real money over plain http', `${X}.facilitator.url`, 'http://facilitator.example', /https/],
   ['real money in sqlite', { storage: { sqlite: { path: 'x.db' } } }, 'storage', /redis on a mainnet/],
   ['real money for another token', `${X}.asset`, PAYEE.replace('1', '2'), /canonical USDC/],
   ['real money with the wrong EIP-712 name', `${X}.assetName`, 'USDC', /must be "USD Coin"/],
@@ -171,15 +154,12 @@ const MAINNET_ROWS: readonly Row[] = [
 ];
 
 const ADAPTERS: readonly Row[] = [
-  ['a resource on no enabled adapter', `${R}.expose`, ['mcp'], /set protocols\.mcp\.enabled: true/],
   ['a resource with http switched off', { 'protocols.http.enabled': false }, `${R}.expose`, /at least one adapter/],
   ['an unknown adapter', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp, a2a, or origin/],
 ];
 
 const OPERATION: readonly Row[] = [
-  ['a path without slash', `${R}.backend.path`, '{city}/x', /begins with one \//],
   ['a path with a host', `${R}.backend.path`, '//{city}/x', /begins with one \//],
-  ['a whole URL as path', `${R}.backend.path`, 'http://{city}/', /begins with one \//],
   ['a stray brace', `${R}.backend.path`, '/{city}/}', /stray brace/],
   ['an optional parameter', `${R}.backend.path`, '/{city?}', /has \{city\?\}: a parameter is written \{city\}/],
   ['a parameter in two braces', `${R}.backend.path`, '/{{city}}', /has \{\{city\}\}: .* written \{city\}/],
@@ -188,8 +168,6 @@ const OPERATION: readonly Row[] = [
   ['an unclosed parameter', `${R}.backend.path`, '/{city', /stray brace/],
   ['a parameter without name', `${R}.backend.path`, '/{}', /without a name/],
   ['a parameter in the query', `${R}.backend.path`, '/x?city={city}', /in the query/],
-  ['an undeclared parameter', `${R}.backend.path`, '/{town}', /\{town\}.*does not declare/],
-  ['an optional parameter', input({ city: { type: 'string' } }), `${R}.backend.path`, /required does not list/],
   [
     'a list as parameter',
     input({ city: { type: 'array' } }, { required: ['city'] }),

@@ -115,12 +115,6 @@ const MISTAKES: readonly Mistake[] = [
     '67:1 logLevel: is not a known key; known here: version, merchant, server, management, backend, storage, protocols, payments, authorization, signing, resources, publish, limits',
   ],
   [
-    'a key twice',
-    '    assetDecimals: 6',
-    '    assetDecimals: 6\n    assetDecimals: 18',
-    '30:5 payments.x402.assetDecimals: stands twice in one mapping; keep one',
-  ],
-  [
     'a missing key',
     '    payTo: "0x1111111111111111111111111111111111111111"\n',
     '',
@@ -174,12 +168,6 @@ const MISTAKES: readonly Mistake[] = [
     'expose: [http, mcp]',
     'expose: mcp',
     '58:5 resources.report.expose: must be a list of one or more of http, mcp, a2a and origin, each once; [http] when left out',
-  ],
-  [
-    'a list for a mapping',
-    'resources:\n  report:',
-    'resources:\n  - report:',
-    '60:1 resources: is indented differently from what stands beside it; begin the keys of one mapping, and the dashes of one list, in one column',
   ],
   [
     'a number out of its bounds',
@@ -538,61 +526,6 @@ const MISTAKES: readonly Mistake[] = [
     '    payments: [x402]',
     '    payments: [x402]\n    authorization: { required: [ap2] }',
     '60:22 resources.report.authorization.required: needs authorization.ap2.enabled: true, and its checkout and issuers, on the top level of this document',
-  ],
-  ['a tab', '  port: 8402', '	port: 8402', '7:1 server: is indented with a tab; indent with spaces'],
-  [
-    'a wrong indentation',
-    '  adminToken',
-    '   adminToken',
-    '8:1 server.port: is indented deeper than the key above it, which has a value already; begin it in the same column',
-  ],
-  [
-    'a quote that is not closed',
-    '"operator-token-0123456789"',
-    '"operator-token-0123456789',
-    '8:15 server.adminToken: begins a text in quotes that ends nowhere; close it on its line',
-  ],
-  [
-    'a bracket that is not closed',
-    'expose: [http, mcp]',
-    'expose: [http, mcp',
-    '58:13 resources: opens a [ that is not closed; write the ] behind its last member, on its line or indented',
-  ],
-  [
-    'no space behind a colon',
-    '  port: 8402',
-    '  port:8402',
-    '7:3 server: has no space behind the colon; write key: value',
-  ],
-  [
-    'a colon in a value',
-    'name: Market Shop',
-    'name: Market Shop: best prices',
-    '4:9 merchant.name: has a colon and a space inside a value; put the value in quotes',
-  ],
-  [
-    'a value that begins with an at sign',
-    'name: Market Shop',
-    'name: @market-shop',
-    '4:9 merchant.name: begins with @, which no value may begin with; put the value in quotes',
-  ],
-  [
-    'two documents',
-    'protocols:',
-    '---\nprotocols:',
-    '38:1 document: a second document begins here, and only one is read; remove this line, and what does not belong to the first',
-  ],
-  [
-    'an alias',
-    'currency: USDC',
-    'currency: *token',
-    '57:17 resources.report.pricing.currency: is an alias (*name), which is not read; write the value out',
-  ],
-  [
-    'a placeholder in braces without quotes',
-    / {2}auth:\n.*\n.*\n/,
-    `  auth: { type: bearer, token: \${TOKEN} }\n`,
-    `35:37 payments.x402.facilitator.auth.token: has a placeholder without quotes inside { } or [ ]; write "\${NAME}"`,
   ],
 ];
 

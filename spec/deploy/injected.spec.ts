@@ -1,8 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
@@ -10,17 +6,14 @@ import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { type Manifest, pick } from './manifest.ts';
 import { Development, type Overlay, Production, renderUninjected } from './rendered.ts';
 
-const OVERLAYS = join(import.meta.dirname, '../../deploy/overlays');
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
-
 function podTemplate(objects: readonly Manifest[]): Pod {
   return pick(objects, 'Deployment', 'market-shop').spec?.template as unknown as Pod;
 }
 
-for (const { name, merchant, overlay } of [
-  { name: 'dev', merchant: 'merchant/deployment.yaml', overlay: new Development() },
-  { name: 'prod', merchant: 'merchant.yaml', overlay: new Production() },
-] as const satisfies readonly { readonly name: string; readonly merchant: string; readonly overlay: Overlay }[])
+for (const { name, overlay } of [
+  { name: 'dev', overlay: new Development() },
+  { name: 'prod', overlay: new Production() },
+] as const satisfies readonly { readonly name: string; readonly overlay: Overlay }[])
   describe(`the merchant of overlays/${name}`, () => {
     const bare = podTemplate(renderUninjected(name));
     const rendered = podTemplate(overlay.objects);
@@ -44,23 +37,5 @@ for (const { name, merchant, overlay } of [
       assert.ok(injection.kind === 'injected', JSON.stringify(injection));
       assert.deepEqual(rendered, injection.pod);
       assert.deepEqual(injection.warnings, []);
-    });
-
-    it('has the component that acg inject writes', () => {
-      const written = mkdtempSync(join(tmpdir(), 'component-'));
-      try {
-        const args = ['inject', '--component', written, '-f', join(OVERLAYS, name, merchant)];
-        execFileSync(process.execPath, [MAIN, ...args], { stdio: 'pipe' });
-        const files = readdirSync(written).sort();
-        assert.deepEqual(readdirSync(join(OVERLAYS, name, 'gateway')).sort(), files);
-        for (const file of files)
-          assert.equal(
-            readFileSync(join(OVERLAYS, name, 'gateway', file), 'utf8'),
-            readFileSync(join(written, file), 'utf8'),
-            `acg inject --component deploy/overlays/${name}/gateway -f deploy/overlays/${name}/${merchant}`,
-          );
-      } finally {
-        rmSync(written, { recursive: true });
-      }
     });
   });

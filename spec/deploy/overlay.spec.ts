@@ -1,10 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { checkedDrain, processSettings } from '../../src/cli/process-settings.ts';
-import { loadConfig } from '../../src/config/load.ts';
 import { podOf } from './manifest.ts';
 import { Development, renderDevelopment } from './rendered.ts';
 
@@ -65,40 +60,6 @@ describe('the development overlay', () => {
 });
 
 describe('what the pods get', () => {
-  it('is a configuration that the gateway starts and ends with, given the variables and files of its container', () => {
-    const root = mkdtempSync(join(tmpdir(), 'pod-'));
-    try {
-      const mounts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-        '/etc/agent-commerce': { 'gateway.yaml': config() },
-        '/run/agent-commerce': secrets('agent-commerce-gateway-secret'),
-      };
-      for (const [directory, files] of Object.entries(mounts)) {
-        assert.ok(dev.gateway.volumeMounts?.some(({ mountPath }) => mountPath === directory));
-        mkdirSync(join(root, directory), { recursive: true });
-        for (const [name, text] of Object.entries(files)) writeFileSync(join(root, directory, name), text);
-      }
-      const env = Object.fromEntries(
-        (dev.gateway.env ?? []).map(({ name, value = '' }) => [
-          name,
-          value.startsWith('/') ? join(root, value) : value,
-        ]),
-      );
-      const loaded = loadConfig({ env });
-      checkedDrain(loaded, processSettings(env));
-      const { storage, server, management, resources, backend } = loaded;
-      assert.deepEqual(storage.engine, { kind: 'redis', url: secrets('agent-commerce-gateway-secret')['REDIS_URL'] });
-      assert.deepEqual(server.adminTokens, [secrets('agent-commerce-gateway-secret')['ADMIN_TOKEN']]);
-      assert.deepEqual([server.port, management.port], [8402, 8403]);
-      assert.equal(backend.origin, 'http://127.0.0.1:3000');
-      assert.deepEqual(
-        resources.map(({ id }) => id),
-        ['shop_status', 'market_report'],
-      );
-    } finally {
-      rmSync(root, { recursive: true, force: true });
-    }
-  });
-
   it('is every secret that the configuration names, and no other', () => {
     const asked = [...config().matchAll(PLACEHOLDER)].map(([, name]) => name).filter((name) => name !== OF_INJECTION);
     assert.deepEqual(Object.keys(secrets('agent-commerce-gateway-secret')).sort(), asked.sort());

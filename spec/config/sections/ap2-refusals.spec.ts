@@ -11,12 +11,6 @@ const CARD = pem();
 const CARD_KID = checkoutKeysOf({ signingKey: CARD, kid: undefined, alsoTrust: [] }).own.publicJwk.kid;
 
 const ROWS: readonly Row[] = [
-  [
-    'a resource that asks while it is off',
-    { [A]: undefined },
-    `${R}.authorization.required`,
-    /needs authorization\.ap2\.enabled: true/,
-  ],
   ['to be on without a key', `${A}.checkout`, undefined, /^is missing: the key that signs checkouts/],
   ['to ask without an issuer', `${A}.issuers`, undefined, /^is missing: resources\.report requires ap2/],
   ['an unknown key', `${A}.maxAge`, 1, /is not a known key/],

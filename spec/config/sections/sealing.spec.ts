@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { secretsOf } from '../../../src/config/secrets.ts';
 import { configWarnings } from '../../../src/config/warnings.ts';
-import { type Changes, load, problems } from '../document/document.ts';
-import { ACP, KEY, KEYS, selling, settings } from './acp.ts';
+import { type Changes, load } from '../document/document.ts';
+import { KEY, KEYS, selling, settings } from './acp.ts';
 
-const OLD_KEYS = `${ACP}.idempotency.keys`;
 const OTHER = Buffer.alloc(32, 9).toString('base64');
 const ring = (...keys: readonly (readonly [id: string, key: string])[]) => keys.map(([id, key]) => ({ id, key }));
 const ids = (changes: Changes) => settings(changes).idempotency.keys.map(({ id }) => id);
@@ -27,15 +26,6 @@ describe('storage.sealing', () => {
     assert.match(configWarnings(load(file)).join('\n'), /^storage\.sealing\.keys: missing.*openssl rand -base64 32$/);
     assert.deepEqual(configWarnings(load({})), [], 'what is only in memory is stored nowhere');
     assert.deepEqual(configWarnings(load({ ...file, [KEYS]: [{ id: 'k1', key: KEY }] })), []);
-  });
-
-  it('is the only list of keys: another one for checkouts is told where its keys go', () => {
-    assert.deepEqual(problems(selling({ [OLD_KEYS]: ring(['old', OTHER]) })), [
-      {
-        path: OLD_KEYS,
-        message: 'is gone: storage.sealing.keys seals the answers of checkouts too; move the list there',
-      },
-    ]);
   });
 
   it('counts as secret in each spelling', () => {

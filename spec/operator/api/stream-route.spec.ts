@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { describe, it } from 'node:test';
-import { readStream } from '../../support/event-stream.ts';
 import { eventually } from '../../support/records.ts';
-import { append, atRest, openEmbeddedBed as bed, NEXT_TOKEN, TOKEN } from './stream-bed.ts';
+import { append, atRest, openEmbeddedBed as bed, TOKEN } from './stream-bed.ts';
 
 const ROUTE = '/api/events/stream';
 
@@ -30,26 +29,6 @@ async function refused(
 }
 
 const AUTHORIZED = ['Host', 'shop', 'Authorization', `Bearer ${TOKEN}`];
-
-describe('access to the stream', () => {
-  it('is open to both tokens of a rotation', async (t) => {
-    const { url } = await bed(t);
-    for (const token of [TOKEN, NEXT_TOKEN]) {
-      const client = await readStream(url, { token });
-      assert.equal(client.status, 200);
-      client.leave();
-    }
-  });
-
-  it('is closed without a token, and with one in the query', async (t) => {
-    const { url, stream } = await bed(t);
-    for (const path of [ROUTE, `${ROUTE}?token=${TOKEN}`, `${ROUTE}?access_token=${TOKEN}`]) {
-      const { status, code, headers } = await refused(url, { path });
-      assert.deepEqual([status, code, headers['www-authenticate']], [401, 'UNAUTHORIZED', 'Bearer']);
-    }
-    assert.equal(stream.facts().readers, 0);
-  });
-});
 
 describe('a request for the stream', () => {
   it('HEAD: the head alone, and no slot is taken', async (t) => {
