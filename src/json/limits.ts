@@ -1,4 +1,4 @@
-/** What strict JSON may not exceed or contain, for the quick look and for the exact scan. */
+/** What strict JSON may not exceed or contain. */
 
 /** Deepest nesting of arrays and objects that is read. */
 export const MAX_JSON_DEPTH = 64;

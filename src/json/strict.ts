@@ -1,7 +1,6 @@
 /** The strict parser for JSON from outside, such as requests, proofs and mandates. */
 
 import { FORBIDDEN_NAMES, isInRange, MAX_JSON_DEPTH, MAX_JSON_MEMBERS } from './limits.ts';
-import { isPlainlyStrict } from './survey.ts';
 import type { Json } from './types.ts';
 
 /** What is wrong with a document; the message never quotes the input. */
@@ -27,7 +26,6 @@ export class JsonError extends Error {
 }
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const OPEN_ARRAY = 0x5b;
@@ -38,6 +36,8 @@ const DIGIT_9 = 0x39;
 const COLON = 0x3a;
 const SPACE = 0x20;
 const NUMERIC = '0123456789.eE+-';
+/** An integer of so many characters is exact in a double. */
+const SHORT_INTEGER = 15;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -57,7 +57,6 @@ export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_JSON_D
   } catch {
     throw new JsonError('malformed_json', 'The body is not well-formed JSON.');
   }
-  if (isPlainlyStrict(bytes, value, maxDepth)) return value;
   try {
     scan(text, maxDepth);
   } catch (error) {
@@ -87,26 +86,30 @@ function decode(bytes: Uint8Array): string {
   throw new JsonError('malformed_json', 'The body is not UTF-8 without byte order mark.');
 }
 
-/**
- * The exact scan, for documents that the quick look leaves open: one pass over the characters, with
- * a stack of the names in each open object.
- */
+/** One pass over the characters, with a stack of the names in each open object. */
 function scan(text: string, maxDepth: number): void {
   /** Undefined stands for an array. */
   const open: (Set<string> | undefined)[] = [];
   let members = 0;
   let at = 0;
+  let backslash = text.indexOf('\\');
+  const mayHaveHalves = text.includes('\\ud') || text.includes('\\uD');
   while (at < text.length) {
     const char = text.charCodeAt(at);
     if (char === QUOTE) {
-      const end = stringEnd(text, at);
+      let end = text.indexOf('"', at + 1) + 1;
+      const isEscaped = backslash >= 0 && backslash < end;
+      if (isEscaped) {
+        end = stringEnd(text, backslash, end - 1);
+        backslash = text.indexOf('\\', end);
+      }
       const names = open.at(-1);
       if (names !== undefined && isName(text, end)) {
         members += 1;
         if (members > MAX_JSON_MEMBERS)
           throw new JsonError('too_many_members', `The body has more than ${MAX_JSON_MEMBERS} members.`);
-        addName(names, readString(text, at, end));
-      } else readString(text, at, end);
+        addName(names, isEscaped ? readEscaped(text.slice(at, end)) : text.slice(at + 1, end - 1));
+      } else if (isEscaped && mayHaveHalves) readEscaped(text.slice(at, end));
       at = end;
     } else if (char === OPEN_OBJECT || char === OPEN_ARRAY) {
       open.push(char === OPEN_OBJECT ? new Set() : undefined);
@@ -115,20 +118,20 @@ function scan(text: string, maxDepth: number): void {
     } else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) {
       open.pop();
       at += 1;
-    } else if (char === MINUS || (char >= DIGIT_0 && char <= DIGIT_9)) at = checkNumber(text, at);
+    } else if (char === MINUS || isDigit(char)) at = checkNumber(text, at);
     else at += 1;
   }
 }
 
-/** Index after the closing quote of the string that starts at `start`. */
-function stringEnd(text: string, start: number): number {
-  let at = start + 1;
-  for (;;) {
-    const char = text.charCodeAt(at);
-    if (char === BACKSLASH) at += 2;
-    else if (char === QUOTE) return at + 1;
-    else at += 1;
+/** Index after the closing quote of a string; `backslash` and `quote`: the first ones in it. */
+function stringEnd(text: string, backslash: number, quote: number): number {
+  let [at, end] = [backslash, quote];
+  while (at >= 0 && at < end) {
+    const next = at + 2;
+    if (end < next) end = text.indexOf('"', next);
+    at = text.indexOf('\\', next);
   }
+  return end + 1;
 }
 
 /** In an object a name is followed by a colon, a value by a comma or a brace. */
@@ -138,9 +141,9 @@ function isName(text: string, end: number): boolean {
   return text.charCodeAt(at) === COLON;
 }
 
-function readString(text: string, start: number, end: number): string {
-  const raw = text.slice(start, end);
-  const value = raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1);
+/** Only an escape can spell half a character: the bytes are UTF-8. */
+function readEscaped(raw: string): string {
+  const value = JSON.parse(raw) as string;
   if (!value.isWellFormed()) throw new JsonError('malformed_json', 'The body has a lone surrogate in a string.');
   return value;
 }
@@ -152,9 +155,15 @@ function addName(names: Set<string>, name: string): void {
   names.add(name);
 }
 
+function isDigit(char: number): boolean {
+  return char >= DIGIT_0 && char <= DIGIT_9;
+}
+
 /** Returns the index after the number. */
 function checkNumber(text: string, start: number): number {
   let at = start + 1;
+  while (isDigit(text.charCodeAt(at))) at += 1;
+  if (at - start <= SHORT_INTEGER && !NUMERIC.includes(text.charAt(at) || ' ')) return at;
   while (at < text.length && NUMERIC.includes(text.charAt(at))) at += 1;
   if (!isInRange(text.slice(start, at)))
     throw new JsonError('number_out_of_range', 'The body has a number outside the exact range of a double.');

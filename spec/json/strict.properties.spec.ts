@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { MAX_JSON_DEPTH, MAX_JSON_MEMBERS } from '../../src/json/limits.ts';
 import { JsonError, parseStrictJson } from '../../src/json/strict.ts';
-import { isPlainlyStrict } from '../../src/json/survey.ts';
-import type { Json } from '../../src/json/types.ts';
 import { faultOf } from './reference.ts';
-
-const isPlain = (text: string): boolean => isPlainlyStrict(Buffer.from(text), JSON.parse(text) as Json, MAX_JSON_DEPTH);
 
 const faultFound = (text: string): string => {
   try {
@@ -19,13 +14,13 @@ const faultFound = (text: string): string => {
   }
 };
 
-/** Texts of strings: around the length from which their end is searched for, and with escapes. */
+/** Texts of strings, with and without escapes. */
 const pieces = fc.constantFrom(
   ...['a', 'b', ':', '": ', '{', '}', '[', ']', ',', '1', ' ', 'é', '漢', '😀'].map((text) =>
     JSON.stringify(text).slice(1, -1),
   ),
   ...['\\\\', '\\"', '\\n', '\\/', '\\u0061', '\\u005f', '\\u00e9', '\\u0007', '\\uD83D\\uDE00', '\\ud800', '\\udc00'],
-  ...['x'.repeat(47), 'x'.repeat(48), 'x'.repeat(49), '__proto__', 'prototype', 'constructor'],
+  ...['x'.repeat(48), '__proto__', 'prototype', 'constructor'],
 );
 const string = fc.oneof(
   { weight: 4, arbitrary: fc.array(pieces, { maxLength: 4 }).map((texts) => `"${texts.join('')}"`) },
@@ -66,32 +61,6 @@ const { document } = fc.letrec<{ document: string; array: string; object: string
     .tuple(fc.array(fc.tuple(names, tie('document')), { maxLength: 5 }), space)
     .map(([all, gap]) => `{${gap}${all.map(([name, value]) => `${name}${gap}:${gap}${value}`).join(`,${gap}`)}${gap}}`),
 }));
-
-describe('the quick look at a document', () => {
-  const PLAIN: readonly (readonly [string, string])[] = [
-    [
-      'compact',
-      JSON.stringify({ city: 'Berlin', items: [{ sku: 'a:1', n: 12, price: '1.25', tags: ['a'], note: null }] }),
-    ],
-    ['indented', JSON.stringify({ city: 'Berlin', items: [{ n: 12 }, { n: -1.5 }] }, null, 2)],
-    ['with blanks behind its commas and colons', '{"a": 1, "b": [1, 2, {"a": true}], "c": {}}'],
-    ['with text in other scripts', '{"größe":"漢字 😀","b":"é"}'],
-    ['with text in escapes', '{"a":"\\u00e9\\u0007\\n\\"\\\\\\/:","b":"\\\\"}'],
-    ['with long texts', JSON.stringify({ a: 'x'.repeat(1_000), b: `${'y: "'.repeat(30)}\n`, c: 'z'.repeat(100) })],
-    ['with long numbers', '[13.404953999999999,9007199254740991,-9007199254740991,1.5e-7,0.1]'],
-    ['at the greatest depth', '['.repeat(MAX_JSON_DEPTH) + ']'.repeat(MAX_JSON_DEPTH)],
-    ['with the most members', `{${Array.from({ length: MAX_JSON_MEMBERS }, (_, n) => `"k${n}":0`).join()}}`],
-  ];
-  for (const [title, text] of PLAIN) it(`is enough for one ${title}`, () => assert.equal(isPlain(text), true));
-
-  it('never takes a document that breaks a rule', () =>
-    fc.assert(
-      fc.property(document, (text) => {
-        if (faultOf(text) !== 'ok') assert.equal(isPlain(text), false);
-      }),
-      { numRuns: 5_000 },
-    ));
-});
 
 describe('the strict parser', () => {
   it('finds the fault that the plain rules find in any document, and reads what they allow', () =>
