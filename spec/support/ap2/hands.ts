@@ -46,11 +46,6 @@ export function withHeader(changes: Changes): Hand {
   return { draft: (draft) => ({ ...draft, header: changed(draft.header, changes) }) };
 }
 
-/** A hand that changes the disclosures, and nothing that refers to them. */
-export function withDisclosures(change: (disclosures: Draft['disclosures']) => Draft['disclosures']): Hand {
-  return { draft: (draft) => ({ ...draft, disclosures: change(draft.disclosures) }) };
-}
-
 /** A hand that changes what is handed over behind the signed token. */
 export function withDisclosureTexts(change: (texts: readonly string[]) => readonly string[]): Hand {
   return {
