@@ -34,22 +34,19 @@ describe('bytes that are wrong', () => {
     assert.equal(text().match(/HTTP\/1\.1/g)?.length, 1, 'the second call was never begun');
   });
 
-  it('an upload that is refused is not drained: an unknown route, an unknown type', async () => {
-    for (const request of [
-      head(['POST /nowhere HTTP/1.1', 'Host: shop', 'Transfer-Encoding: chunked']),
+  it('an upload of an unknown type is not drained', async () => {
+    const socket = await dial(testbed.gateway.url);
+    socket.write(
       head([
         'POST /api/resources/cities/invoke HTTP/1.1',
         'Host: shop',
         'Content-Type: text/plain',
         'Transfer-Encoding: chunked',
       ]),
-    ]) {
-      const socket = await dial(testbed.gateway.url);
-      socket.write(request);
-      const { answer } = await pourUntilAnswered(socket);
-      assert.match(answer, /^HTTP\/1\.1 4(?:04|15) [\s\S]*connection: close/i);
-      await closeOf(socket);
-    }
+    );
+    const { answer } = await pourUntilAnswered(socket);
+    assert.match(answer, /^HTTP\/1\.1 415 [\s\S]*connection: close/i);
+    await closeOf(socket);
   });
 
   it('garbage behind a running answer does not change it, and is refused behind it', async () => {
@@ -101,13 +98,10 @@ describe('bytes that are wrong', () => {
     assert.match(answer, /"requestId":"broken-body"/);
   });
 
-  it('a request without Host, and CONNECT, get the envelope', async () => {
-    const hostless = await exchange(testbed.gateway.url, [head(['GET /health HTTP/1.1', 'Connection: close'])]);
-    const tunnel = await exchange(testbed.gateway.url, [head(['CONNECT a:443 HTTP/1.1', 'Host: a:443'])]);
-    for (const answer of [hostless, tunnel]) {
-      assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: req_/i);
-      assert.equal(envelopeOf(answer)['code'], 'INPUT_INVALID');
-    }
+  it('CONNECT gets the envelope', async () => {
+    const answer = await exchange(testbed.gateway.url, [head(['CONNECT a:443 HTTP/1.1', 'Host: a:443'])]);
+    assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: req_/i);
+    assert.equal(envelopeOf(answer)['code'], 'INPUT_INVALID');
   });
 
   it('a CONNECT whose caller resets the connection before the answer does no harm', async () => {
@@ -119,21 +113,4 @@ describe('bytes that are wrong', () => {
     }
     assert.equal((await testbed.gateway.invoke('cities')).status, 200);
   });
-
-  const smuggling: Readonly<Record<string, string>> = {
-    'both lengths': invoke('cities', ['Content-Length: 2', 'Transfer-Encoding: chunked']),
-    'two content lengths': invoke('cities', ['Content-Length: 2', 'Content-Length: 3']),
-    'a transfer encoding that is almost chunked': invoke('cities', ['Transfer-Encoding: xchunked']),
-    'a folded header': invoke('cities', ['X-A: 1\r\n 2', 'Content-Length: 2']),
-    'a line that is no request': 'GARBAGE\r\n\r\n',
-    'a space before the colon': invoke('cities', ['Content-Length : 2']),
-  };
-  for (const [shape, request] of Object.entries(smuggling))
-    it(`refuses ${shape} with the envelope and does not call the backend`, async () => {
-      testbed.backend.forget();
-      const answer = await exchange(testbed.gateway.url, [request, '{}']);
-      assert.match(answer, /^HTTP\/1\.1 400 /);
-      assert.equal(envelopeOf(answer)['code'], 'INPUT_INVALID');
-      assert.equal(testbed.backend.requests.length, 0);
-    });
 });

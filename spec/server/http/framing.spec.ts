@@ -34,6 +34,14 @@ const REFUSED: Readonly<Record<string, readonly [bytes: string, reason: string]>
   'a transfer encoding twice': [`${invoke('cities', [CHUNKED, CHUNKED])}${CHUNKS}`, 'malformed_request'],
   'a length with a sign': [`${invoke('cities', ['Content-Length: +2'])}{}`, 'malformed_request'],
   'a length that is a list': [`${invoke('cities', ['Content-Length: 2, 2'])}{}`, 'malformed_request'],
+  'both lengths': [`${invoke('cities', [LENGTH, CHUNKED])}{}`, 'malformed_request'],
+  'a transfer encoding that is almost chunked': [
+    `${invoke('cities', ['Transfer-Encoding: xchunked'])}{}`,
+    'transfer_encoding',
+  ],
+  'a folded header': [`${invoke('cities', ['X-A: 1\r\n 2', LENGTH])}{}`, 'malformed_request'],
+  'a line that is no request': ['GARBAGE\r\n\r\n{}', 'malformed_request'],
+  'a space before the colon': [`${invoke('cities', ['Content-Length : 2'])}{}`, 'malformed_request'],
 };
 
 describe('requests that two parsers could read differently', () => {
