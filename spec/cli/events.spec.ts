@@ -153,11 +153,7 @@ describe('acg events --follow', () => {
     assert.equal((await command.ended).code, 0);
   });
 
-  it('one line where it cannot begin: 69 without a gateway, 1 with a wrong token', async () => {
-    const away = await shell.run(bed.folder, ['events', '--follow', '--url', 'http://127.0.0.1:1'], {
-      env: TOKEN,
-    });
-    assert.deepEqual([away.code, away.errors], [69, 'http://127.0.0.1:1 does not answer: nothing listens there\n']);
+  it('one line and exit code 1 with a wrong token', async () => {
     const { url } = bed.gateway;
     const wrong = await shell.run(bed.folder, ['events', '--follow', '--url', url], {
       env: { ADMIN_TOKEN: 'wrong' },

@@ -187,9 +187,7 @@ describe('the way to a running gateway', () => {
     assert.equal((await shell.run(folder, ['receipts'])).code, 0);
   });
 
-  it('one line and exit code 69 where nothing listens, or something else answers', async () => {
-    const away = await shell.run(bed.folder, ['receipts', '--url', 'http://127.0.0.1:1'], { env: token });
-    assert.deepEqual([away.code, away.errors], [69, 'http://127.0.0.1:1 does not answer: nothing listens there\n']);
+  it('one line and exit code 69 where something else answers', async () => {
     await using own = new AsyncDisposableStack();
     const stranger = own.adopt(
       await serveHttp(({ response }) => answerJson(response, 418, { error: '\u001b[2J' })),

@@ -94,13 +94,4 @@ describe('acg refunds list', () => {
     assert.equal(csv.lines.length, 4);
     assert.match(csv.lines[1] ?? '', new RegExp(`^${OLDER.id},${OLDER.at},${PAYMENT.payer},0\\.01,USDC,`));
   });
-
-  it('is one line where the gateway is away, and where no such command is', async () => {
-    const away = await shell.run(bed.folder, ['refunds', 'list', '--url', 'http://127.0.0.1:1'], {
-      env: { ADMIN_TOKEN: 'any' },
-    });
-    assert.deepEqual([away.code, away.errors], [69, 'http://127.0.0.1:1 does not answer: nothing listens there\n']);
-    const mistyped = await shell.run(bed.folder, ['refunds', 'lits']);
-    assert.deepEqual([mistyped.code, mistyped.errors], [64, 'unknown command refunds lits; did you mean list?\n']);
-  });
 });
