@@ -44,8 +44,8 @@ export interface Outcome<Answer> {
  * Claims an authorization, as `settling` where its proof was verified in time, or takes over one
  * whose lease ended. A take-over changes owner and fence, never the state: `settling` is uncertain
  * then and must be reconciled, `settled` and `undelivered` are deliveries to resume. The same owner
- * gets the same answer again, so a lost reply is harmless. `tokenShownFor`: the payId of the payment
- * that showed the command's token first.
+ * gets the same answer again, so a lost reply is harmless. `tokenShownFor`: the payId of the
+ * payment that showed the command's token first.
  */
 export function reserve(
   record: PaymentRecord | undefined,
