@@ -261,7 +261,7 @@ const WRITTEN: readonly Mutant[] = [
   },
   {
     name: 'documents of one commit are written one by one',
-    shows: /the mandate has|no receipt for|no answer is kept/,
+    shows: /the mandate has|the receipt of|no receipt for|no answer is kept/,
     commits: (commits) => ({
       ...commits,
       async commit({ documents, ...commit }, how) {
