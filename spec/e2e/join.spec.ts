@@ -128,10 +128,10 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
   };
 
   /** A process whose copies find the claim of the other one verifies nothing. */
-  const assertOnce = (before: { readonly verify: number; readonly settle: number }, round?: string): void => {
+  const assertOnce = (before: { readonly verify: number; readonly settle: number }, round = 0): void => {
     const verified = asked('/verify') - before.verify;
     assert.ok(verified >= 1 && verified <= GATEWAYS, `${verified} verifications`);
-    assert.deepEqual([asked('/settle') - before.settle, backend.requests.length], [1, 1], round);
+    assert.deepEqual([asked('/settle') - before.settle, backend.requests.length], [1, 1], `round ${round}`);
   };
 
   it(`a verification in each process, one settlement, one execution and equal answers to all of ${COPIES} that are answered, ${ROUNDS} rounds`, async () => {
@@ -142,7 +142,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
       assert.deepEqual([first?.status, first?.body], [200, '{"held":true}']);
       assert.ok(first?.payment !== undefined);
       for (const answer of answers) assert.deepEqual(answer, first);
-      assertOnce(before, `round ${at}`);
+      assertOnce(before, at);
       assert.equal((await chain.balanceOf(payTo)) - before.income, PRICE_UNITS);
     }
   });

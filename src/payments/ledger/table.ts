@@ -87,10 +87,11 @@ export function advance(record: PaymentRecord | undefined, command: Advance, now
   assertPause(againMs);
   assertFacts(to, facts);
   assertKeeping(command.keeping);
+  const learned = known(facts);
   return written(record, command, sourcesOf(to), (held) => ({
     ...held,
-    ...known(facts),
-    ...replaced({ ...held, ...known(facts) }, FORGOTTEN_IN[to]),
+    ...learned,
+    ...replaced({ ...held, ...learned }, FORGOTTEN_IN[to]),
     ...(isFinal(to) ? { leaseUntil: 0, dueAt: 0 } : leased(now, leaseMs, againMs)),
     state: to,
     tries: held.tries + (to === 'undelivered' ? 1 : 0),
@@ -233,7 +234,9 @@ function leased(now: number, leaseMs: number, againMs: number): Pick<PaymentReco
 
 /** Facts are added, never taken away. */
 function known(facts: PaymentFacts): PaymentFacts {
-  return Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== undefined));
+  const added: Record<string, unknown> = {};
+  for (const [name, fact] of Object.entries(facts)) if (fact !== undefined) added[name] = fact;
+  return added;
 }
 
 function granted(record: PaymentRecord): Outcome<Reservation> {

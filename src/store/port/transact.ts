@@ -7,6 +7,7 @@ import {
   type Document,
   type DocumentChange,
   type Documents,
+  type EntryChange,
   type How,
   VERSION_LENGTH,
 } from './commit.ts';
@@ -133,10 +134,12 @@ export function createTransact(store: Commits): Transact {
 
 /** The documents and entries of several changes as those of one. */
 export function together(changes: readonly Partial<Changes>[]): Required<Pick<Changes, 'documents' | 'entries'>> {
-  return {
-    documents: changes.flatMap(({ documents = [] }) => documents),
-    entries: changes.flatMap(({ entries = [] }) => entries),
-  };
+  const all: { documents: Changes['documents'][number][]; entries: EntryChange[] } = { documents: [], entries: [] };
+  for (const { documents, entries } of changes) {
+    if (documents !== undefined) all.documents.push(...documents);
+    if (entries !== undefined) all.entries.push(...entries);
+  }
+  return all;
 }
 
 /** The content of a document that is JSON. @throws StoreError that names a damaged one */
@@ -164,9 +167,7 @@ function decided<Answer>(decide: Decide<Answer>, known: Documents, now: number):
 /** The documents of a commit: what is written, and guards for all others that were read. */
 function expecting(changes: Changes['documents'], known: Documents): readonly DocumentChange[] {
   const documents: DocumentChange[] = [];
-  const changed = new Set<string>();
   for (const { key, value, endMs, made } of changes) {
-    changed.add(key);
     const expect = known.has(key) ? (known.get(key)?.version ?? null) : undefined;
     documents.push({
       key,
@@ -178,7 +179,7 @@ function expecting(changes: Changes['documents'], known: Documents): readonly Do
     });
   }
   for (const [key, document] of known)
-    if (!changed.has(key)) documents.push({ key, expect: document?.version ?? null });
+    if (!changes.some((change) => change.key === key)) documents.push({ key, expect: document?.version ?? null });
   return documents;
 }
 
