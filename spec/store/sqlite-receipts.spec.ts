@@ -37,7 +37,7 @@ describe('the book of receipts in SQLite', () => {
       ['member', 'PRIMARY KEY (list=? AND member<?)'],
       ['score', 'COVERING INDEX entries_order (list=? AND score<?)'],
     ] as const) {
-      const sql = `SELECT member FROM entries WHERE list = ? AND ${order} < ? ORDER BY ${order === 'score' ? 'score DESC, ' : ''}member DESC LIMIT ?`;
+      const sql = `SELECT member FROM entries WHERE list = ?${order === 'score' ? ' AND score <> 0' : ''} AND ${order} < ? ORDER BY ${order === 'score' ? 'score DESC, ' : ''}member DESC LIMIT ?`;
       const steps = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all('a', 'b', 1);
       assert.deepEqual(
         steps.map(({ detail }) => detail),

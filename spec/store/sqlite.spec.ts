@@ -85,9 +85,9 @@ describe('the embedded store', () => {
     [
       'of a newer release',
       'PRAGMA user_version = 99',
-      /schema version 99, and this release reads 2 alone: .*move the file away/,
+      /schema version 99, and this release reads 3 alone: .*move the file away/,
     ],
-    ['of an older one', 'PRAGMA user_version = 0', /schema version 0, and this release reads 2 alone/],
+    ['of an older one', 'PRAGMA user_version = 0', /schema version 0, and this release reads 3 alone/],
     ['of another application', 'PRAGMA application_id = 7', /another application/],
   ] as const)
     it(`refuses a database ${what}, and leaves it alone`, async () => {

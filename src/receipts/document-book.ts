@@ -69,7 +69,7 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
       const answer = ids.filter((id) => read(receiptKey(id)) !== undefined).length;
       return { answer, changes: { ...dropped, documents } };
     });
-  const done = boundedList(store, listKey('done'), receiptsMaxLength, async (ids) => {
+  const done = boundedList(store, listKey('done'), receiptsMaxLength, 'member', async (ids) => {
     const dropped = await dropAll(ids);
     trimmed.length += dropped;
     return dropped;
@@ -99,10 +99,11 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
     };
   };
   return {
-    writer: { put: putChanges, drop: dropChanges, delivered: done.added },
+    // Housekeeping does what fails here.
+    writer: { put: putChanges, drop: dropChanges, delivered: () => void done.added(1).catch(() => undefined) },
     async write(receipts) {
       await write(receipts, false);
-      await done.trim();
+      await done.added(receipts.length);
     },
     add: (receipts) => write(receipts, true),
     async page(query) {
@@ -148,11 +149,13 @@ function putChanges(read: Read, receipt: Receipt, before: Receipt | undefined): 
   const other = ofKey === undefined ? undefined : read(ofKey)?.value;
   const isNew = ofKey !== undefined && other === undefined;
   if (ofKey !== undefined && other !== id) documents.push({ key: ofKey, value: id });
-  const known = before ?? (isNew ? undefined : receiptIn(read(receiptKey(id))));
+  const document = before === undefined && !isNew ? read(receiptKey(id)) : undefined;
+  const known = before ?? receiptIn(document);
+  const isDamaged = document !== undefined && known === undefined;
   const earlier = known === undefined ? [] : namesOf(known);
   const earlierLists = known === undefined ? [] : listsOf(known);
   for (const list of LISTS)
-    if (lists.includes(list) !== earlierLists.includes(list))
+    if (isDamaged || lists.includes(list) !== earlierLists.includes(list))
       entries.push({ list: listKey(list), member: id, ...(lists.includes(list) ? { score: 0 } : {}) });
   for (const name of names)
     if (!earlier.includes(name)) entries.push({ list: NAMES, member: digestOf(name) + id, score: 0 });
@@ -163,15 +166,15 @@ function putChanges(read: Read, receipt: Receipt, before: Receipt | undefined): 
 
 /** `by`: the receipt that takes its place as the one of its payment. */
 function dropChanges(read: Read, id: string, by?: string): BookChanges {
-  const document = read(receiptKey(id));
-  const replayKey = receiptIn(document)?.payment?.replayKey;
+  const receipt = receiptIn(read(receiptKey(id)));
+  const replayKey = receipt?.payment?.replayKey;
   const documents = [
     { key: receiptKey(id), value: null },
     ...(replayKey === undefined || by !== undefined ? [] : [{ key: receiptOfKey(replayKey), value: null }]),
   ];
   const entries = [
-    ...LISTS.map((list) => ({ list: listKey(list), member: id })),
-    ...namesIn(document).map((name) => ({ list: NAMES, member: digestOf(name) + id })),
+    ...(receipt === undefined ? LISTS : listsOf(receipt)).map((list) => ({ list: listKey(list), member: id })),
+    ...(receipt === undefined ? [] : namesOf(receipt)).map((name) => ({ list: NAMES, member: digestOf(name) + id })),
   ];
   return { documents, entries };
 }
@@ -219,11 +222,6 @@ function receiptIn(document: Document | undefined): Receipt | undefined {
   } catch {
     return undefined;
   }
-}
-
-function namesIn(document: Document | undefined): readonly string[] {
-  const receipt = receiptIn(document);
-  return receipt === undefined ? [] : namesOf(receipt);
 }
 
 function rangeIn(document: Document | undefined): { readonly from: string; readonly to: string } | undefined {

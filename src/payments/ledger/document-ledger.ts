@@ -70,11 +70,11 @@ interface DocumentLedger extends PaymentLedger {
 }
 
 export function documentLedger(store: Commits, transact: Transact, book: BookWriter): DocumentLedger {
-  const unpaid = boundedList(store, UNPAID, MOST_UNPAID, async (members) => {
+  const unpaid = boundedList(store, UNPAID, MOST_UNPAID, 'score', async (members) => {
     await store.commit({ documents: [], entries: members.map((member) => ({ list: UNPAID, member })) }, 'now');
     return members.length;
   });
-  const refusals = boundedList(store, REFUSED, MAX_REFUSALS, async (members) => {
+  const refusals = boundedList(store, REFUSED, MAX_REFUSALS, 'score', async (members) => {
     const documents = members.map((proof) => ({ key: refusalKey(proof), value: null }));
     await store.commit({ documents, entries: members.map((member) => ({ list: REFUSED, member })) }, 'now');
     return members.length;
@@ -114,7 +114,8 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
       return { answer, changes: { ...together(parts), events: events ?? [], how } };
     });
     if (receipt?.delivered === true) book.delivered();
-    if (to === 'refused') unpaid.added();
+    // Housekeeping does what fails here.
+    if (to === 'refused') void unpaid.added(1).catch(() => undefined);
     return answer;
   };
 
@@ -189,7 +190,7 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
           ? { answer }
           : { answer, changes: { ...together(parts), events: changed ? events : [] } };
       });
-      if (refusal !== undefined) refusals.added();
+      if (refusal !== undefined) void refusals.added(1).catch(() => undefined);
       return answer;
     },
     async read(payId) {

@@ -36,7 +36,7 @@ export interface DocumentChange {
 export interface EntryChange {
   readonly list: string;
   readonly member: string;
-  /** Absent: the entry is removed. */
+  /** Absent: the entry is removed. 0: the entry is found by its member alone. */
   readonly score?: number;
 }
 

@@ -57,7 +57,7 @@ export function sqliteCommits(database: Database, now: () => number, append: App
   const statement = ({ by, above, below, latest }: Stretch): StatementSync => {
     const [more, less] = by === 'score' ? ['>=', '<='] : ['>', '<'];
     const order = latest ? 'DESC' : 'ASC';
-    const sql = `SELECT member FROM entries WHERE list = ?${above === undefined ? '' : ` AND ${by} ${more} ?`}${
+    const sql = `SELECT member FROM entries WHERE list = ?${by === 'score' ? ' AND score <> 0' : ''}${above === undefined ? '' : ` AND ${by} ${more} ?`}${
       below === undefined ? '' : ` AND ${by} ${less} ?`
     } ORDER BY ${by === 'score' ? `score ${order}, ` : ''}member ${order} LIMIT ? OFFSET ?`;
     const known = stretches.get(sql) ?? db.prepare(sql);

@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 /** Written into the file, so that a foreign database is not mistaken for ours ("ACG1"). */
 const APPLICATION_ID = 0x41434731;
 /** Raised with every change of the tables: a gateway reads files of its own version alone. */
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 
 const SCHEMA = `
   -- ends: milliseconds; null for what does not end. value: text, or the bytes of an answer.
@@ -18,7 +18,7 @@ const SCHEMA = `
     score  INTEGER NOT NULL,
     PRIMARY KEY (list, member)
   ) WITHOUT ROWID;
-  CREATE INDEX entries_order ON entries (list, score, member);
+  CREATE INDEX entries_order ON entries (list, score, member) WHERE score <> 0;
 
   -- n has no gaps: only the oldest are ever deleted, so the ring is trimmed by arithmetic.
   CREATE TABLE events (
