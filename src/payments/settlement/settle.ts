@@ -166,7 +166,7 @@ class SettlementAttempt {
       ...(proof === undefined ? {} : { proof }),
       ...(token === undefined ? {} : { token }),
     };
-    const reservation = (await this.#verifiedFirst(asked)) ?? (await this.#shared.reservations.reserve(asked));
+    const reservation = await this.#claimedOrReserved(asked);
     if ('result' in reservation) return reservation.result;
     if (reservation.kind !== 'granted') {
       this.#held?.release();
@@ -194,27 +194,29 @@ class SettlementAttempt {
 
   /**
    * Verifies the proof, claims the payment and settles it, where this process sees the proof for
-   * the first time and a slot is free. Undefined: a record is reserved first. A reservation: the
-   * proof has a record.
+   * the first time and a slot is free. Otherwise, and where the rail has something against it, a
+   * record is reserved first. Copies find neither before one of them is written: a copy that
+   * reserves in between could pay what is refused here.
    */
-  async #verifiedFirst(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult } | undefined> {
+  async #claimedOrReserved(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult }> {
     const { payId, payer, mandate } = asked.terms;
-    const { seen, claiming, slots } = this.#shared;
+    const { seen, claiming, slots, reservations } = this.#shared;
     if (claiming.has(payId)) return { result: { kind: 'in_flight' } };
     const { work, refusal, left } = this.#request;
     // The use of a mandate is reserved before the rail is asked: one mandate may come with a
     // hundred proofs.
-    if (work !== undefined || mandate !== undefined || refusal !== undefined || left === undefined) return undefined;
-    if (seen.use(payId) === true) return undefined;
+    const isPlain = work === undefined && mandate === undefined && refusal === undefined && left !== undefined;
+    if (!isPlain || seen.use(payId) === true) return reservations.reserve(asked);
     seen.add(payId, true);
     claiming.add(payId);
     try {
-      return await slots.atOnce(payer, () => this.#verifyAndClaim(asked));
+      return (await slots.atOnce(payer, () => this.#verifyAndClaim(asked))) ?? (await reservations.reserve(asked));
     } finally {
       claiming.delete(payId);
     }
   }
 
+  /** Undefined: the rail has something against it. A reservation: the proof has a record. */
   async #verifyAndClaim(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult } | undefined> {
     const { proof, requirements } = readStoredProof(asked.terms);
     this.#verdict = await this.#parts.rail.verify(proof, requirements);
@@ -294,7 +296,8 @@ class SettlementAttempt {
 
   #begin(record: PaymentRecord): Promise<StepResult> {
     if (unreadable(record)) return this.#giveUp(record, { kind: 'unavailable', cause: UNREADABLE });
-    if (!this.#buyerIsHere()) return this.#giveUp(record, { kind: 'gone' });
+    // A verdict that is there counts for the copies too.
+    if (this.#verdict === undefined && !this.#buyerIsHere()) return this.#giveUp(record, { kind: 'gone' });
     if (isUnderOtherMandate(record, this.#request.terms)) return this.#giveUp(record, { kind: 'in_flight' });
     // A faulty proof came this far because a record had to answer it, which is gone meanwhile or
     // which the store may have lost.
