@@ -228,7 +228,7 @@ function unknownKey(
   return { path: memberPath(path, toldName(name, isBare)), message };
 }
 
-/** What takes the place of a key that is gone, or the known key that another one means. */
+/** The replacement of a key that is gone, or the known key that another one means. */
 function meantBy(name: string, path: string, known: readonly string[]): { instead?: string; name?: string } {
   const instead = REMOVED_KEYS.get(memberPath(path, name));
   if (instead !== undefined) return { instead };

@@ -1,4 +1,4 @@
-/** What strict JSON may not exceed or contain. */
+/** Bounds and forbidden names of strict JSON. */
 
 /** Deepest nesting of arrays and objects that is read. */
 export const MAX_JSON_DEPTH = 64;

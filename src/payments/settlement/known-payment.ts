@@ -26,7 +26,7 @@ import {
 import { whatIsBought } from './terms.ts';
 import type { CarriedProof } from './verifier.ts';
 
-/** What a caller has of a payment. */
+/** The parts of a payment that a caller shows. */
 interface Shown {
   readonly proof: CarriedProof;
   /** The caller's `Idempotency-Key`, as far as it can be read. */
@@ -66,7 +66,7 @@ const METHODS: readonly BackendRequest['method'][] = ['GET', 'POST', 'PUT', 'DEL
 /** @throws StoreError */
 export type FindKnown = (call: Refused) => Promise<KnownPayment | NoRecord>;
 
-/** What replay keys and addresses of resources are made of. */
+/** The settings behind replay keys and addresses of resources. */
 interface KnownScope {
   readonly chainId: number;
   readonly asset: string;

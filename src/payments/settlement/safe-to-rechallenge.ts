@@ -2,7 +2,7 @@
 
 import type { PaymentRecord } from '../ledger/ledger.ts';
 
-/** What the ledger answers of a proof that has no record, or none any more. */
+/** The ledger's answer about a proof that has no record, or none any more. */
 export interface NoRecord {
   readonly kind: 'none';
 }

@@ -123,7 +123,7 @@ interface Shared {
   readonly slots: SettlementSlots;
   /** By payId: proofs that were verified before their claim. */
   readonly seen: RecentMap<true>;
-  /** Those of them whose claim is not made yet. */
+  /** By payId: proofs whose claim or reservation is not written yet. */
   readonly claiming: Set<string>;
   readonly reservations: Reservations;
 }
@@ -220,7 +220,7 @@ class SettlementAttempt {
   async #verifyAndClaim(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult } | undefined> {
     const { proof, requirements } = readStoredProof(asked.terms);
     this.#verdict = await this.#parts.rail.verify(proof, requirements);
-    // What the rail has against it is answered under a reservation.
+    // A refusal of the rail is answered under a reservation.
     if (this.#verdict.kind !== 'valid') return undefined;
     passed('verified', asked.terms.payId);
     const against = await this.#againstBeginning(asked.terms);

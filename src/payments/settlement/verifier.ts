@@ -81,8 +81,9 @@ type ProofVerdict =
   | OpenQuestion;
 
 /**
- * What is not the buyer's fault. `unavailable`: no answer came about a signature. `crowded`: too
- * many signatures of contracts are being verified, of this network or of all.
+ * A question that is open by no fault of the buyer. `unavailable`: no answer came about a
+ * signature. `crowded`: too many signatures of contracts are being verified, of this network or of
+ * all.
  */
 export type OpenQuestion = { readonly kind: 'unavailable'; readonly cause: unknown } | { readonly kind: 'crowded' };
 
