@@ -139,7 +139,8 @@ async function warmUp(all: readonly Started[], seconds: number, { load, signal }
       // Each question is asked at least once, however many the process answers.
       if (turn > 0 && used >= seconds * WARM) continue;
       const { question, connections } = contestant;
-      const task = { origin, question, seconds: length, ...(connections && { connections }) };
+      // A process that is not compiled yet may be busy for longer than it lets calls wait.
+      const task = { origin, question, seconds: length, retries: true, ...(connections && { connections }) };
       await named(contestant, load.fire(task, signal));
     }
 }
