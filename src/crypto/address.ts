@@ -12,5 +12,5 @@ export function checksumAddress(address: string): string {
   const cased = [...digits].map((digit, at) =>
     Number.parseInt(hash.charAt(at), 16) >= CAPITAL_FROM ? digit.toUpperCase() : digit,
   );
-  return `0x${cased.join('')}`;
+  return ['0x', ...cased].join('');
 }

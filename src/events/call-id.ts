@@ -7,7 +7,7 @@ export const CALL_ID = /^call_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f
 
 /** A fresh call id. */
 export function newCallId(nowMs: number = Date.now()): string {
-  return `call_${uuidv7(nowMs)}`;
+  return newId('call_', nowMs);
 }
 
 /** When a call came in, Unix milliseconds of the gateway that took it. */
@@ -31,13 +31,15 @@ let stampedMs = Number.NaN;
 let stamp = '';
 
 /**
- * A UUIDv7 (RFC 9562, 5.7): its first 48 bits are Unix milliseconds, so that ids sort by time.
+ * A prefix and a UUIDv7 (RFC 9562, 5.7): its first 48 bits are Unix milliseconds, so that ids sort
+ * by time.
  * @param random 16 bytes; given where the same thing must get the same id again
  */
-export function uuidv7(nowMs: number, random?: Uint8Array): string {
+export function newId(prefix = '', nowMs: number = Date.now(), random?: Uint8Array): string {
   const hex = random === undefined ? drawn() : Buffer.from(random).toString('hex', DRAWN_FROM, DRAWN_FROM + DRAW_BYTES);
-  const variant = VARIANTS[Number.parseInt(hex.slice(4, 5), 16) & 3];
-  return `${stampOf(nowMs)}${hex.slice(1, 4)}-${variant}${hex.slice(5, 8)}-${hex.slice(8)}`;
+  const variant = VARIANTS[Number.parseInt(hex.slice(4, 5), 16) & 3] ?? '';
+  // Joined: JSON with one text that V8 keeps in pieces takes twice as long to write.
+  return [prefix, stampOf(nowMs), hex.slice(1, 4), '-', variant, hex.slice(5, 8), '-', hex.slice(8)].join('');
 }
 
 /** All that comes before the random digits; ids of one millisecond share it. */

@@ -1,6 +1,6 @@
 /** Receipts (contract 6.1), their ids, the lists that they stand on, and the port of their book. */
 
-import { uuidv7 } from '../events/call-id.ts';
+import { newId } from '../events/call-id.ts';
 import type { Channel, Protocol } from '../events/event.ts';
 import { isoTime } from '../time/iso-time.ts';
 
@@ -111,7 +111,7 @@ export const RECEIPT_ID = /^receipt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][
  * @param random 16 bytes; given where the same receipt must get the same id again
  */
 export function receiptId(nowMs: number = Date.now(), random?: Uint8Array): string {
-  return `receipt_${uuidv7(nowMs, random)}`;
+  return newId('receipt_', nowMs, random);
 }
 
 /** Sorts before every receipt id of this moment or later, and after all earlier ones. */

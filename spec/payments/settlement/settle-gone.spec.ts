@@ -126,7 +126,7 @@ describe('the digest of a proof', () => {
 
   it('is short, and one for all spellings of a signature', () => {
     const digest = proofDigest(proof(`0x${R_S}1b`));
-    assert.match(digest, /^[A-Za-z0-9_-]{22}$/);
+    assert.match(digest, /^[A-Za-z0-9_-]{24}$/);
     assert.equal(proofDigest(proof(`0x${R_S.toUpperCase()}00`, { to: '0xb' })), digest);
   });
 

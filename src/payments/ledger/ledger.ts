@@ -3,7 +3,7 @@
  * stores implement it.
  */
 
-import { randomUUID } from 'node:crypto';
+import { newId } from '../../events/call-id.ts';
 import type { Channel, EventDraft } from '../../events/event.ts';
 import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
@@ -330,5 +330,5 @@ export interface PaymentLedger {
 
 /** The claim on a record with a fresh step token, for one write and its repetitions. */
 export function fencingToken(record: PaymentRecord): Holder {
-  return { payId: record.payId, owner: record.owner, fence: record.fence, step: randomUUID(), seen: record };
+  return { payId: record.payId, owner: record.owner, fence: record.fence, step: newId(), seen: record };
 }

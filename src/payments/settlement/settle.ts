@@ -6,8 +6,8 @@
  * that is settled after its call (4.7) the backend's answer is kept before that.
  */
 
-import { randomUUID } from 'node:crypto';
 import { type HeldConnection, type Sale, statusClass, wireReason } from '../../backend/exchange.ts';
+import { newId } from '../../events/call-id.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
@@ -160,7 +160,7 @@ class SettlementAttempt {
     const { terms, proof, token, work } = this.#request;
     const asked = {
       terms,
-      owner: randomUUID(),
+      owner: newId(),
       leaseMs: LEASE_MS,
       longestMs: LONGEST_LEASE_MS,
       ...(proof === undefined ? {} : { proof }),

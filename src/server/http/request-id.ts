@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler, Response } from 'express';
-import { newCallId, uuidv7 } from '../../events/call-id.ts';
+import { newCallId, newId } from '../../events/call-id.ts';
 import { readHeader } from './headers.ts';
 import { belowMount, rawPath } from './target.ts';
 
@@ -43,7 +43,7 @@ export function requestIdFor(req: IncomingMessage, prefix: string): string {
  * alone.
  */
 function newRequestId(prefix: string): string {
-  return `${prefix}_${uuidv7(Date.now())}`;
+  return newId(`${prefix}_`);
 }
 
 /** Gives every request its ids before anything can fail; every answer names its request id. */

@@ -1,6 +1,6 @@
 /** The local checks of a proof (contract 4.2, steps 1 to 4): cheap ones first, signature last. */
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { innerSignature, type WalletSignatures } from '../chain/wallet-signature.ts';
 import { bytesHex, lowerHex } from '../evm/abi-words.ts';
@@ -19,8 +19,8 @@ import type {
 } from '../wire/types.ts';
 import { invalidWindow, type WindowFault } from '../wire/window.ts';
 
-/** 132 bits of a digest as base64url: no collisions, and small where thousands are kept. */
-const DIGEST_CHARACTERS = 22;
+/** Bytes of a digest: no collisions, and small where thousands are kept. */
+const DIGEST_BYTES = 18;
 /** Addresses up to here are precompiled contracts, which answer anything (ethereum/ERCs 877). */
 const LAST_RESERVED_ADDRESS = 0xffffn;
 /** Without a node no contract can be asked, and an unverified proof must not be sent on. */
@@ -252,10 +252,8 @@ export function proofDigest({ payId, payload }: Pick<Proof, 'payId' | 'payload'>
   const { signature, authorization } = payload.payload;
   const { to, value, validAfter, validBefore } = authorization;
   const spelled = readAccountSignature(signature)?.canonical ?? signature.toLowerCase();
-  return createHash('sha256')
-    .update([payId, to.toLowerCase(), value, validAfter, validBefore, spelled].join('|'))
-    .digest('base64url')
-    .slice(0, DIGEST_CHARACTERS);
+  const signed = [payId, to.toLowerCase(), value, validAfter, validBefore, spelled].join('|');
+  return hash('sha256', signed, 'buffer').toString('base64url', 0, DIGEST_BYTES);
 }
 
 /**
