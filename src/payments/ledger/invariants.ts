@@ -123,7 +123,7 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
 };
 
 const TERM_RULES = Object.entries(TERMS);
-const RECORD_RULES = Object.entries(RECORD);
+const RECORD_RULES = Object.entries(RECORD) as readonly (readonly [keyof PaymentRecord, Rule])[];
 
 /** The fields that a state requires. */
 export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
@@ -171,11 +171,17 @@ export function assertTerms(candidate: PaymentTerms): PaymentTerms {
   return terms as unknown as PaymentTerms;
 }
 
-/** A record as a store returned it, or as it is about to be written. @throws LedgerCorruption */
-export function assertRecord(candidate: object): PaymentRecord {
+/**
+ * A record as a store returned it, or as it is about to be written. `checked`: what it was made of;
+ * members that are the same are not checked again. @throws LedgerCorruption
+ */
+export function assertRecord(candidate: object, checked: Partial<PaymentRecord> = {}): PaymentRecord {
   const record = candidate as PaymentRecord;
-  for (const [name, rule] of RECORD_RULES)
-    if (!rule(record[name as keyof PaymentRecord])) throw new LedgerCorruption(`${name} is malformed`);
+  for (const [name, rule] of RECORD_RULES) {
+    const value = record[name];
+    if ((value === undefined || value !== checked[name]) && !rule(value))
+      throw new LedgerCorruption(`${name} is malformed`);
+  }
   for (const name of REQUIRED[record.state])
     if (record[name] === undefined) throw new LedgerCorruption(`${record.state} without ${name}`);
   const evidence = EVIDENCE[record.state];

@@ -57,22 +57,18 @@ export function reserve(
   assertNewToken(command.token);
   assertLease(command.longestMs ?? 0);
   const terms = assertTerms(command.terms);
-  if (record === undefined) return granted(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now));
+  if (record === undefined)
+    return granted(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now), terms);
   if (record.bind !== terms.bind) return unchanged({ kind: 'conflict', record });
   if (isFinal(record.state)) return unchanged({ kind: 'completed', record, endedMs: now - record.changedAt });
   if (!opens(record, terms)) return unchanged({ kind: 'guarded', record });
   const live = record.leaseUntil > now;
   const lease = { ...leased(now, command.leaseMs, 0), changedAt: now };
   if (record.owner === command.owner)
-    return live ? unchanged({ kind: 'granted', record }) : granted({ ...record, ...lease });
+    return live ? unchanged({ kind: 'granted', record }) : granted({ ...record, ...lease }, record);
   if (live) return inFlight(record, now, command.longestMs);
-  return granted({
-    ...record,
-    ...lease,
-    owner: command.owner,
-    fence: record.fence + 1,
-    tries: record.tries + (diedDelivering(record) ? 1 : 0),
-  });
+  const tries = record.tries + (diedDelivering(record) ? 1 : 0);
+  return granted({ ...record, ...lease, owner: command.owner, fence: record.fence + 1, tries }, record);
 }
 
 /**
@@ -129,7 +125,7 @@ export function renew(
   assertLease(leaseMs);
   if (record === undefined || !holds(record, claim) || isFinal(record.state) || record.leaseUntil <= now)
     return { answer: false, record, changed: false };
-  return { answer: true, record: assertRecord({ ...record, ...leased(now, leaseMs, 0) }), changed: true };
+  return { answer: true, record: assertRecord({ ...record, ...leased(now, leaseMs, 0) }, record), changed: true };
 }
 
 /** Deletes what is still `reserved`. A record that is gone already counts as deleted. */
@@ -155,7 +151,7 @@ function written(
   const refused = refusal(record, command, from);
   if (refused !== undefined || record === undefined)
     return { answer: refused ?? { kind: 'lost' }, record, changed: false };
-  const next = assertRecord(change(record));
+  const next = assertRecord(change(record), record);
   return { answer: { kind: 'done', record: next }, record: next, changed: true };
 }
 
@@ -239,8 +235,8 @@ function known(facts: PaymentFacts): PaymentFacts {
   return added;
 }
 
-function granted(record: PaymentRecord): Outcome<Reservation> {
-  const kept = assertRecord(record);
+function granted(record: PaymentRecord, checked: Partial<PaymentRecord>): Outcome<Reservation> {
+  const kept = assertRecord(record, checked);
   return { answer: { kind: 'granted', record: kept }, record: kept, changed: true };
 }
 
@@ -248,7 +244,7 @@ function granted(record: PaymentRecord): Outcome<Reservation> {
 function inFlight(record: PaymentRecord, now: number, longestMs: number | undefined): Outcome<Reservation> {
   const leaseLeftMs = record.leaseUntil - now;
   if (longestMs === undefined || leaseLeftMs <= longestMs) return unchanged({ kind: 'in_flight', record, leaseLeftMs });
-  const cut = assertRecord({ ...record, ...leased(now, longestMs, 0) });
+  const cut = assertRecord({ ...record, ...leased(now, longestMs, 0) }, record);
   return { answer: { kind: 'in_flight', record: cut, leaseLeftMs: longestMs }, record: cut, changed: true };
 }
 
