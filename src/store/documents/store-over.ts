@@ -1,6 +1,7 @@
 /** Makes a store of an engine: everything that is the same over each of them. */
 
 import { documentClaims } from '../../checkouts/document-claims.ts';
+import type { EventBatch } from '../../events/event.ts';
 import { documentRegister } from '../../mandates/document-register.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
 import { documentLedger } from '../../payments/ledger/document-ledger.ts';
@@ -42,12 +43,12 @@ export function storeOver(
     feed: {
       ...feed,
       async append(events, batch) {
-        const key = `batch:${batch?.queue ?? ''}`;
-        await transact(batch === undefined ? [] : [key], (read, now) => {
-          const last = batch && parsed<number>(key, read(key));
-          if (batch === undefined) return { answer: undefined, changes: { documents: [], events } };
-          if (last !== undefined && last >= batch.sequence) return { answer: undefined };
-          const document = { key, value: String(batch.sequence), endMs: now + BATCH_MEMORY_MS };
+        if (batch === undefined) return transact([], () => ({ answer: undefined, changes: { documents: [], events } }));
+        const key = `batch:${batch.queue}`;
+        await transact([key], (read, now) => {
+          const last = parsed<EventBatch>(key, read(key));
+          if (last !== undefined && last.sequence >= batch.sequence) return { answer: undefined };
+          const document = { key, value: JSON.stringify(batch), made: batch, endMs: now + BATCH_MEMORY_MS };
           return { answer: undefined, changes: { documents: [document], events } };
         });
       },
