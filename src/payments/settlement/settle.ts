@@ -16,6 +16,7 @@ import {
   type PaymentFacts,
   type PaymentLedger,
   type PaymentRecord,
+  type PaymentTerms,
   type Reservation,
   type Reserve,
 } from '../ledger/ledger.ts';
@@ -51,7 +52,7 @@ import {
 } from './settlement-writes.ts';
 import { createSettlementSlots, type SettlementSlots } from './slots.ts';
 import { claimOfLost, markFor, type PayeeParts } from './store-loss.ts';
-import { readForChain, readStoredProof, UNREADABLE, unreadable } from './stored-purchase.ts';
+import { readForChain, readStoredProof, type StoredPurchase, UNREADABLE, unreadable } from './stored-purchase.ts';
 import type { Place, UnpaidWork } from './unpaid-work.ts';
 
 /**
@@ -135,6 +136,8 @@ class SettlementAttempt {
   readonly #context: LedgerContext;
   readonly #request: SettlementRequest;
   #held: HeldConnection | undefined;
+  /** What was read of a stored proof last: verification and settlement read the same one. */
+  #purchase: { readonly stored: string; readonly read: StoredPurchase } | undefined;
   /** The rail's, where the proof was verified before a record of it was asked for. */
   #verdict: RailVerdict | undefined;
   /** The backend's answer, where this attempt has it before the settlement. */
@@ -218,7 +221,7 @@ class SettlementAttempt {
 
   /** Undefined: the rail has something against it. A reservation: the proof has a record. */
   async #verifyAndClaim(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult } | undefined> {
-    const { proof, requirements } = readStoredProof(asked.terms);
+    const { proof, requirements } = this.#readProof(asked.terms);
     this.#verdict = await this.#parts.rail.verify(proof, requirements);
     // A refusal of the rail is answered under a reservation.
     if (this.#verdict.kind !== 'valid') return undefined;
@@ -289,6 +292,12 @@ class SettlementAttempt {
     }
   }
 
+  #readProof(terms: PaymentTerms): StoredPurchase {
+    const { proof: stored } = terms;
+    if (this.#purchase?.stored !== stored) this.#purchase = { stored, read: readStoredProof(terms) };
+    return this.#purchase.read;
+  }
+
   /** Runs a step in a slot of the payer. Undefined: there is none for it. */
   #inSlot(record: PaymentRecord, step: () => Promise<StepResult>): Promise<StepResult | undefined> {
     return this.#shared.slots.within(record.payer, step);
@@ -308,7 +317,7 @@ class SettlementAttempt {
 
   /** Asks the rail. A refusal leaves no record: nothing was sent, the buyer may sign again. */
   async #verify(record: PaymentRecord): Promise<StepResult> {
-    const { proof, requirements } = readStoredProof(record);
+    const { proof, requirements } = this.#readProof(record);
     // A record that was taken over may have another signature than this call.
     const known = record.fence === 1 ? this.#verdict : undefined;
     const verdict = known ?? (await this.#parts.rail.verify(proof, requirements));
@@ -636,7 +645,7 @@ class SettlementAttempt {
   ): Promise<StepResult> {
     // Nothing is sent from here any more; another process finds the record and goes on with it.
     if (!this.#request.gateOpen()) return leaveUncertain(this.#context, record, 'the gateway is closing');
-    const { proof, requirements } = readStoredProof(record);
+    const { proof, requirements } = this.#readProof(record);
     const known = { ...this.#historyOf(record, sentBefore), ...more };
     passed('sending', record.payId);
     const settlement = await this.#parts.rail.settle(

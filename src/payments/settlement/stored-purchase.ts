@@ -19,7 +19,7 @@ class UnreadableRecord extends Error {
 }
 
 /** What was bought, and with which authorization. */
-interface StoredPurchase {
+export interface StoredPurchase {
   readonly proof: Proof;
   readonly requirements: PaymentRequirements;
 }
