@@ -17,6 +17,11 @@ import { everythingIn, found, type Sinks } from './canary-sinks.ts';
  * does not come back.
  */
 const HELD_WHILE_OPEN = /^\S+:buy:\S+ /;
+/**
+ * The transaction that was sent for such a record has the signature that the chain shows: r and s,
+ * and behind them a mark whose first byte may be the same as the signature's last one.
+ */
+const SENT = /"rawTransaction":"0x[0-9a-f]+"/;
 
 describe('planted secrets', () => {
   let redis: TestRedis;
@@ -133,12 +138,15 @@ describe('planted secrets', () => {
     const held = stored.filter((line) => HELD_WHILE_OPEN.test(line));
     const others = stored.filter((line) => !HELD_WHILE_OPEN.test(line));
     assert.ok(others.length > 50 && held.length > 0);
-    assert.deepEqual(found({ ...canaries(), ...NAMES }, { Redis: others.join('\n') }), []);
+    const unsent = others.map((line) => line.replace(SENT, ''));
+    assert.deepEqual(found({ ...canaries(), ...NAMES }, { Redis: unsent.join('\n') }), []);
     // What is held is the proof and nothing else, and only where the record still wants work.
     assert.deepEqual(found(CANARIES, { 'the proofs in Redis': held.join('\n') }), []);
-    for (const line of held) {
+    const open = held.map((line) => {
       const key = line.split(' ')[0]?.replace(':buy:', ':pay:');
-      const record = stored.find((other) => other.startsWith(`${key} `)) ?? '';
+      return stored.find((other) => other.startsWith(`${key} `)) ?? '';
+    });
+    for (const record of new Set([...open, ...others.filter((line) => SENT.test(line))])) {
       const state = /"state":"(\w+)"/.exec(record)?.[1] ?? '';
       assert.ok(['undelivered', 'settling', 'settled'].includes(state), `${state} keeps its proof`);
     }
