@@ -114,8 +114,7 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
       return { answer, changes: { ...together(parts), events: events ?? [], how } };
     });
     if (receipt?.delivered === true) book.delivered();
-    // Housekeeping does what fails here.
-    if (to === 'refused') void unpaid.added(1).catch(() => undefined);
+    if (to === 'refused') void unpaid.added(1);
     return answer;
   };
 
@@ -190,7 +189,7 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
           ? { answer }
           : { answer, changes: { ...together(parts), events: changed ? events : [] } };
       });
-      if (refusal !== undefined) void refusals.added(1).catch(() => undefined);
+      if (refusal !== undefined) void refusals.added(1);
       return answer;
     },
     async read(payId) {

@@ -8,7 +8,7 @@ export const DROPPED_AT_ONCE = 100;
 interface BoundedList {
   /**
    * Counts entries that were added. After a hundred, or a hundredth of the bound, the list is
-   * looked at. @throws StoreError
+   * looked at; housekeeping does what fails here.
    */
   added(count: number): Promise<void>;
   /** Drops some entries over the bound; resolves with how many. @throws StoreError */
@@ -36,7 +36,7 @@ export function boundedList(
       added += count;
       if (added < Math.min(DROPPED_AT_ONCE, most / DROPPED_AT_ONCE)) return;
       added = 0;
-      await trim();
+      await trim().catch(() => undefined);
     },
     trim,
   };
