@@ -126,3 +126,14 @@ describe('a paid call in Redis', () => {
     assert.equal(scripts, 1);
   });
 });
+
+describe('a queue of events in Redis', () => {
+  it('costs one round trip a batch', async () => {
+    const queue = randomUUID();
+    const { scripts } = await costOf(async () => {
+      for (const sequence of [1, 2, 3])
+        await bed.store.feed.append([event('resource.requested', randomUUID())], { queue, sequence });
+    });
+    assert.equal(scripts, 3);
+  });
+});
