@@ -14,6 +14,7 @@ type Row = Readonly<Record<string, unknown>>;
 export function sqliteCommits(database: Database, now: () => number, append: AppendEvents): Commits {
   const { db } = database;
   const select = db.prepare('SELECT version, value FROM documents WHERE key = ? AND (ends IS NULL OR ends > ?)');
+  const version = db.prepare('SELECT version FROM documents WHERE key = ? AND (ends IS NULL OR ends > ?)');
   const upsert = db.prepare(
     `INSERT INTO documents (key, version, ends, value) VALUES (?, ?, ?, ?)
      ON CONFLICT (key) DO UPDATE SET version = excluded.version, ends = excluded.ends, value = excluded.value`,
@@ -43,9 +44,8 @@ export function sqliteCommits(database: Database, now: () => number, append: App
   const make = ({ documents, entries = [], events = [], notBefore = 0 }: Commit, at: number): Committed => {
     if (at < notBefore) return { kind: 'early' };
     const expected = documents.filter(({ expect }) => expect !== undefined);
-    const found = new Map(expected.map(({ key }) => [key, documentAt(key, at)]));
-    if (expected.some(({ key, expect }) => expect !== (found.get(key)?.version ?? null)))
-      return { kind: 'conflict', documents: found };
+    if (expected.some(({ key, expect }) => expect !== (version.get(key, at)?.['version'] ?? null)))
+      return { kind: 'conflict', documents: new Map(expected.map(({ key }) => [key, documentAt(key, at)])) };
     for (const change of documents) write(change, at);
     for (const { list, member, score } of entries)
       if (score === undefined) leave.run(list, member);
