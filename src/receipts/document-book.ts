@@ -1,6 +1,5 @@
 /** The book of receipts over documents: a receipt, and the lists and names that it is found by. */
 
-import { hash } from 'node:crypto';
 import { type Entry, sameFields, scanPage } from '../events/page.ts';
 import { boundedList, DROPPED_AT_ONCE } from '../store/port/bounded.ts';
 import type { Commits, Document, EntryChange } from '../store/port/commit.ts';
@@ -20,9 +19,11 @@ import {
 const LISTS: readonly ReceiptList[] = ['done', 'owed', 'uncertain'];
 /** Its members are the ids, all of one score: their order is that of time. */
 const listKey = (list: ReceiptList): string => `rcpt:${list}`;
-/** Its members are a digest of a request or a call, and the id of a receipt that belongs to it. */
+/**
+ * Its members are the name of a request or a call, which has no space, and the id of a receipt that
+ * belongs to it. Names of the gateway's own grow with time, so SQLite writes a few pages for many.
+ */
 const NAMES = 'rcpt:names';
-const NAME_LENGTH = 22;
 /** Sorts after every id. */
 const PAST_EVERY_ID = '~';
 
@@ -131,11 +132,14 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
   };
 }
 
+const requestName = (requestId: string): string => `request:${requestId} `;
+const callName = (callId: string): string => `call:${callId} `;
+
 /** What a receipt is found by beside its lists. */
 function namesOf(receipt: Receipt): readonly string[] {
   const { callId } = receipt.metadata ?? {};
-  const names = requestsOf(receipt).map((id) => `request:${id}`);
-  return callId === undefined ? names : [...names, `call:${callId}`];
+  const names = requestsOf(receipt).map(requestName);
+  return callId === undefined ? names : [...names, callName(callId)];
 }
 
 function putChanges(read: Read, receipt: Receipt, before: Receipt | undefined): BookChanges {
@@ -156,9 +160,8 @@ function putChanges(read: Read, receipt: Receipt, before: Receipt | undefined): 
   for (const list of LISTS)
     if (isDamaged || lists.includes(list) !== earlierLists.includes(list))
       entries.push({ list: listKey(list), member: id, ...(lists.includes(list) ? { score: 0 } : {}) });
-  for (const name of names)
-    if (!earlier.includes(name)) entries.push({ list: NAMES, member: digestOf(name) + id, score: 0 });
-  for (const name of earlier) if (!names.includes(name)) entries.push({ list: NAMES, member: digestOf(name) + id });
+  for (const name of names) if (!earlier.includes(name)) entries.push({ list: NAMES, member: name + id, score: 0 });
+  for (const name of earlier) if (!names.includes(name)) entries.push({ list: NAMES, member: name + id });
   const own = { documents, entries };
   return other === undefined || other === id ? own : together([own, dropChanges(read, other, id)]);
 }
@@ -173,7 +176,7 @@ function dropChanges(read: Read, id: string, by?: string): BookChanges {
   ];
   const entries = [
     ...(receipt === undefined ? LISTS : listsOf(receipt)).map((list) => ({ list: listKey(list), member: id })),
-    ...(receipt === undefined ? [] : namesOf(receipt)).map((name) => ({ list: NAMES, member: digestOf(name) + id })),
+    ...(receipt === undefined ? [] : namesOf(receipt)).map((name) => ({ list: NAMES, member: name + id })),
   ];
   return { documents, entries };
 }
@@ -191,8 +194,8 @@ function idsIn(store: Commits, query: ReceiptQuery) {
       const id = (await store.read([receiptOfKey(payment)])).get(receiptOfKey(payment))?.value;
       return id === undefined || (than !== undefined && id >= than) ? [] : [id];
     };
-  if (callId !== undefined) return among(NAMES, digestOf(`call:${callId}`));
-  if (requestId !== undefined) return among(NAMES, digestOf(`request:${requestId}`));
+  if (callId !== undefined) return among(NAMES, callName(callId));
+  if (requestId !== undefined) return among(NAMES, requestName(requestId));
   if (uncertain !== undefined) return among(listKey('uncertain'), '');
   if (delivered !== undefined) return among(listKey(delivered ? 'done' : 'owed'), '');
   const both = [among(listKey('done'), ''), among(listKey('owed'), '')];
@@ -225,9 +228,4 @@ function receiptIn(document: Document | undefined): Receipt | undefined {
 
 function rangeIn(document: Document | undefined): { readonly from: string; readonly to: string } | undefined {
   return parsed(TRIMMED, document);
-}
-
-/** A caller chose the name. */
-function digestOf(name: string): string {
-  return hash('sha1', name, 'hex').slice(0, NAME_LENGTH);
 }
