@@ -96,11 +96,7 @@ describe('acg validate of a wrong configuration', () => {
       [
         'the configuration is refused:',
         '  shop.json:50:9 resources.report.pricing.amount: must be',
-        '    50 |         "amount": "0",',
-        '       |         ^',
         '  shop.json:56:5 server.port: must be',
-        '    56 |     "port": "x"',
-        '       |     ^',
         '  LOG_LEVEL: must be',
         '  GATEWAY_DRAIN_SECONDS: must be',
         '  GATEWAY_APP_PROBE_STARTUP: must be',

@@ -1,7 +1,4 @@
-import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
-import { REMOVED_KEYS } from '../../src/config/removed-keys.ts';
-import { problems } from './document/document.ts';
+import { describe } from 'node:test';
 import { type Row, refuses } from './refusals.ts';
 
 const X = 'payments.x402';
@@ -26,6 +23,8 @@ const SHAPE: readonly Row[] = [
   ],
   ['no resource', 'resources', {}, /resources by id/],
   ['a resource id with a slash', { 'resources.a/b': {} }, 'resources["a/b"]', /1 to 128 letters/],
+  ['a key that is gone', 'server.workers', 2, /^is gone: a gateway is one process; /],
+  ['a key that is gone further down', 'protocols.acp.idempotency.keys', [], /^is gone: storage\.sealing\.keys seals/],
   ['a key that reaches a prototype', 'resources.constructor', {}, /no key may have/],
 ];
 
@@ -83,14 +82,3 @@ const HOSTS: readonly Row[] = [
 
 for (const [title, rows] of Object.entries({ SHAPE, HOSTS }))
   describe(`start-up refuses (${title.toLowerCase()})`, () => refuses(rows));
-
-describe('a key that is gone', () => {
-  for (const [path, instead] of REMOVED_KEYS)
-    it(`${path} is refused with what takes its place`, () => {
-      const found = problems({ [path]: 2 });
-      assert.deepEqual(
-        found.filter((problem) => problem.path === path),
-        [{ path, message: `is gone: ${instead}` }],
-      );
-    });
-});

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
-import { schemaAt } from '../../src/config/document/schema-at.ts';
+import { schemaAt } from '../../src/config/document/member.ts';
 
 const CONDITIONS: ReadonlySet<string> = new Set(['if', 'then', 'else', 'oneOf', 'anyOf', 'allOf', 'not']);
 
@@ -28,7 +28,7 @@ describe('the published schema of the configuration', () => {
 describe('what the schema says of a member', () => {
   it('is found through sections, lists, names and references', () => {
     assert.equal(schemaAt(['server', 'port'])?.type, 'integer');
-    assert.equal(schemaAt(['storage', 'sealing', 'keys', 0, 'key'])?.writeOnly, true);
+    assert.equal(schemaAt(['storage', 'sealing', 'keys', 0, 'id'])?.type, 'string');
     assert.equal(schemaAt(['resources', 'any', 'backend', 'timeoutMs'])?.maximum, 120_000);
     assert.equal(schemaAt(['payments', 'x402', 'facilitator', 'url'])?.description, 'the URL of the facilitator');
   });

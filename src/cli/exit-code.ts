@@ -71,7 +71,7 @@ function endOf(thrown: unknown): { readonly code: number; readonly line?: string
   if (thrown instanceof CommanderError) return { code: thrown.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.usage };
   const line = thrown instanceof Error ? thrown.message : String(thrown);
   if (thrown instanceof UsageError) return { code: EXIT_CODES.usage, line };
-  if (thrown instanceof ConfigError) return { code: EXIT_CODES.config, line: thrown.report };
+  if (thrown instanceof ConfigError) return { code: EXIT_CODES.config, line: thrown.message };
   if (thrown instanceof NoInputError) return { code: EXIT_CODES.noInput, line };
   if (thrown instanceof UnavailableError) return { code: EXIT_CODES.unavailable, line };
   const { code = '', path } = (thrown instanceof Error ? thrown : {}) as NodeJS.ErrnoException;

@@ -1,14 +1,11 @@
 /** Puts environment variables and mounted files into the document, before it is validated. */
 
 import { memberPath, type ProblemList } from '../problems/problem.ts';
-import { isMapping } from './document/mapping.ts';
-import { type Member, pathTo, stepsTo } from './document/member.ts';
+import { isMapping, type Step, schemaAt } from './document/member.ts';
 import { type Environment, MAX_CONFIG_DEPTH, readBoundedFile } from './document/read.ts';
-import { typedText } from './typed-text.ts';
 
 /** Largest mounted secret, bytes. */
 const MAX_SECRET_BYTES = 65_536;
-const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Member names that reach a prototype in a careless copy. */
 const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
@@ -21,7 +18,8 @@ interface Override {
   readonly drops?: readonly [section: string, key: string];
 }
 
-const OVERRIDES: readonly Override[] = [
+/** Variables that take the place of a key without a placeholder. */
+export const OVERRIDES: readonly Override[] = [
   { name: 'ADMIN_TOKEN', path: ['server', 'adminToken'] },
   { name: 'ACP_TOKEN', path: ['protocols', 'acp', 'auth', 'token'], needs: ['protocols', 'acp'] },
   { name: 'MERCHANT_BASE_URL', path: ['backend', 'baseUrl'] },
@@ -48,21 +46,17 @@ export function environmentOverrides(document: unknown, env: Environment, proble
   for (const override of OVERRIDES) {
     if (override.needs !== undefined && !has(document, override.needs)) continue;
     const found = environmentText(override.name, env);
-    if (found.kind === 'fault') problems.add(dotted(override.path), found.message);
-    else if (found.kind === 'set' && found.text !== '') chosen.push({ override, ...found });
+    if (found?.kind === 'fault') problems.add(pathOf(override.path), found.message);
+    else if (found !== undefined && found.text !== '') chosen.push({ override, ...found });
   }
   return {
-    origins: new Map(chosen.map(({ override, origin }) => [dotted(override.path), origin])),
+    origins: new Map(chosen.map(({ override, origin }) => [pathOf(override.path), origin])),
     apply: (expanded) =>
       chosen.reduce((value, { override, text }) => {
         const kept = override.drops === undefined ? value : without(value, override.drops);
         return replaced(kept, override.path, text);
       }, expanded),
   };
-}
-
-function dotted(path: readonly string[]): string {
-  return path.reduce((parent, member) => memberPath(parent, member), '');
 }
 
 function has(value: unknown, path: readonly string[]): boolean {
@@ -102,133 +96,124 @@ export function expand(document: unknown, env: Environment, settled: Origins, pr
   const fromFile = new Set<string>();
   const origins = new Map<string, string>();
   const unset = new Set<string>();
-  const insert = (value: string, at: Member | undefined): unknown => {
-    const path = pathTo(at);
-    if (settled.has(path)) return value;
-    const { text, fault, isWhole, ...result } = expandText(value, env);
-    if (fault !== undefined) problems.add(path, fault);
-    if (result.fromFile) fromFile.add(path);
-    if (result.isUnset) unset.add(path);
-    const origin = [...new Set(result.origins)].join(' and ');
-    if (origin !== '') origins.set(path, origin);
-    if (!isWhole || fault !== undefined) return text;
-    const typed = typedText(text, stepsTo(at));
-    if (typed.ok) return typed.value;
+  const insert = (source: string, steps: readonly Step[]): unknown => {
+    const path = pathOf(steps);
+    if (settled.has(path)) return source;
+    const parts = source.split(PLACEHOLDER).filter((part) => part !== '');
+    const found = parts.map((part) => (part.includes('${') ? resolve(part, env) : { ...PLAIN, text: part }));
+    const fault = found.find((one) => one.kind === 'fault');
+    if (fault !== undefined) {
+      problems.add(path, fault.message);
+      if (fault.isUnset) unset.add(path);
+      return source;
+    }
+    const texts = found.filter((one) => one.kind === 'set');
+    const origin = [...new Set(texts.map((one) => one.origin))].filter((one) => one !== '').join(' and ');
+    origins.set(path, origin);
+    const text = texts.map((one) => one.text).join('');
+    if (texts.length > 1) return text;
+    if (texts[0]?.fromFile === true) fromFile.add(path);
+    const typed = typedText(text, steps);
+    if (typed.wanted === undefined) return typed.value;
     problems.add(path, `must be ${typed.wanted} and nothing else, which ${origin} is not`);
     return text;
   };
-  const walk = (value: unknown, at: Member | undefined, depth: number): unknown => {
-    if (depth > MAX_CONFIG_DEPTH) {
-      problems.add(pathTo(at), `must not be nested deeper than ${MAX_CONFIG_DEPTH} levels`);
+  const walk = (value: unknown, steps: readonly Step[]): unknown => {
+    if (steps.length > MAX_CONFIG_DEPTH) {
+      problems.add(pathOf(steps), `must not be nested deeper than ${MAX_CONFIG_DEPTH} levels`);
       return null;
     }
-    if (typeof value === 'string') return value.includes('${') ? insert(value, at) : value;
+    if (typeof value === 'string') return value.includes('${') ? insert(value, steps) : value;
     if (value === null || typeof value !== 'object') return value;
     // Copied only where something in it was replaced: most of a document are resources without.
     let copy: Record<string, unknown> | unknown[] | undefined;
     for (const [name, member] of Object.entries(value)) {
       const key = Array.isArray(value) ? Number(name) : name;
-      const inner: Member = { parent: at, key };
+      const inner = [...steps, key];
       if (FORBIDDEN_NAMES.has(name)) {
-        problems.add(pathTo(inner), 'is a name that no key may have');
+        problems.add(pathOf(inner), 'is a name that no key may have');
         continue;
       }
-      const expanded = walk(member, inner, depth + 1);
+      const expanded = walk(member, inner);
       if (expanded === member) continue;
       copy ??= Array.isArray(value) ? [...(value as readonly unknown[])] : { ...value };
       (copy as Record<string | number, unknown>)[key] = expanded;
     }
     return copy ?? value;
   };
-  return { value: walk(document, undefined, 0), fromFile, origins, unset };
+  return { value: walk(document, []), fromFile, origins, unset };
 }
 
-interface Expanded {
-  readonly text: string;
-  /** Whether all of it came out of one mounted file. */
-  readonly fromFile: boolean;
-  /** Whether all of it came out of one placeholder. */
-  readonly isWhole: boolean;
-  /** Whether the fault is that a variable or a file is not there. */
-  readonly isUnset: boolean;
-  readonly origins: readonly string[];
-  readonly fault?: string;
+function pathOf(steps: readonly Step[]): string {
+  return steps.reduce<string>(memberPath, '');
 }
 
-/** Expands one string value. After a fault the text is of no use and the path is refused. */
-function expandText(source: string, env: Environment): Expanded {
-  const origins: string[] = [];
-  let text = '';
-  let rest = source;
-  let fromFile = false;
-  let isWhole = false;
-  const ended = (fault?: string, isUnset = false): Expanded => ({
-    ...{ text: text + rest, fromFile, isWhole, isUnset, origins },
-    ...(fault === undefined ? {} : { fault }),
+const INTEGER = /^-?(?:0|[1-9]\d*)$/;
+
+/**
+ * Digits and `true` or `false` become a number and a boolean where the schema wants one; `wanted`:
+ * what the text must be to become one. Every other text stays as it is.
+ */
+function typedText(text: string, steps: readonly Step[]): { readonly value: unknown; readonly wanted?: string } {
+  const node = schemaAt(steps);
+  const types = [node?.type ?? typeof node?.const].flat();
+  const { description = '', default: usual } = node ?? {};
+  const wanted = (form: string) => ({
+    value: text,
+    wanted: ['', form].includes(description) ? form : `${description}: ${form}`,
   });
-  for (;;) {
-    const start = rest.indexOf('${');
-    if (start < 0) return ended();
-    const end = rest.indexOf('}', start);
-    if (end < 0) return ended('has a placeholder without closing brace');
-    const body = rest.slice(start + 2, end);
-    if (body.includes('${')) return ended('has a placeholder inside a placeholder, which is not supported');
-    const found = resolve(body, env);
-    if (found.kind === 'fault') return ended(found.message, found.isUnset);
-    isWhole = end - start + 1 === source.length;
-    fromFile = isWhole && found.fromFile;
-    origins.push(found.origin);
-    text += rest.slice(0, start) + found.text;
-    rest = rest.slice(end + 1);
+  if (types.includes('integer') || types.includes('number')) {
+    if (INTEGER.test(text) && Number.isSafeInteger(Number(text))) return { value: Number(text) };
+    return wanted(`a whole number${typeof usual === 'number' ? ` such as ${usual}` : ''}`);
   }
+  if (!types.includes('boolean')) return { value: text };
+  return text === 'true' || text === 'false' ? { value: text === 'true' } : wanted('true or false');
 }
 
-function resolve(body: string, env: Environment): Exclude<EnvironmentText, { readonly kind: 'unset' }> {
-  const fault = (message: string) => ({ kind: 'fault', message }) as const;
-  if (body.startsWith('file:')) {
-    const file = body.slice('file:'.length);
-    if (file.startsWith('/')) return readSecretFile(file);
-    return fault('has a file: placeholder whose path is not absolute; write $' + '{file:/path/of/the/file}');
-  }
-  const split = body.indexOf(':-');
-  const name = split < 0 ? body : body.slice(0, split);
-  if (!NAME.test(name)) return fault(`has a malformed placeholder; use \${VAR}, \${VAR:-default} or \${file:/path}`);
-  const found = environmentText(name, env);
-  if (found.kind === 'fault' || (found.kind === 'set' && (found.text !== '' || split < 0))) return found;
-  if (split < 0) return unset(`needs the environment variable ${name} (or ${name}_FILE), which is not set`);
-  return { kind: 'set', text: body.slice(split + 2), fromFile: false, origin: `the default of ${name}` };
-}
-
-type EnvironmentText =
-  | { readonly kind: 'unset' }
+/** What stands in the place of a placeholder, or why nothing does. */
+type Found =
   | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean; readonly origin: string }
-  | { readonly kind: 'fault'; readonly message: string; readonly isUnset?: true };
+  | { readonly kind: 'fault'; readonly message: string; readonly isUnset: boolean };
 
-function unset(message: string) {
-  return { kind: 'fault', message, isUnset: true } as const;
+const PLACEHOLDER = /(\$\{[^}]*\})/;
+const PLAIN = { kind: 'set', fromFile: false, origin: '' } as const;
+
+function resolve(placeholder: string, env: Environment): Found {
+  const fault = (message: string, isUnset = false) => ({ kind: 'fault', message, isUnset }) as const;
+  if (!placeholder.endsWith('}')) return fault('has a placeholder without closing brace');
+  const body = placeholder.slice(2, -1);
+  if (body.includes('${')) return fault('has a placeholder inside a placeholder, which is not supported');
+  const [, file] = /^file:(.*)$/s.exec(body) ?? [];
+  if (file?.startsWith('/')) return readSecretFile(file);
+  if (file !== undefined)
+    return fault('has a file: placeholder whose path is not absolute; write $' + '{file:/path/of/the/file}');
+  const [, name = '', usual] = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(body) ?? [];
+  if (name === '') return fault(`has a malformed placeholder; use \${VAR}, \${VAR:-default} or \${file:/path}`);
+  const found = environmentText(name, env);
+  if (found?.kind === 'fault' || (found !== undefined && (found.text !== '' || usual === undefined))) return found;
+  if (usual !== undefined) return { ...PLAIN, text: usual, origin: `the default of ${name}` };
+  return fault(`needs the environment variable ${name} (or ${name}_FILE), which is not set`, true);
 }
 
 /** A variable, or the file that the same name with `_FILE` names; both at once is a mistake. */
-function environmentText(name: string, env: Environment): EnvironmentText {
+function environmentText(name: string, env: Environment): Found | undefined {
   const direct = env[name];
   const file = env[`${name}_FILE`];
-  if (file) {
-    if (direct) return { kind: 'fault', message: `${name} and ${name}_FILE are both set; keep one` };
-    return readSecretFile(file);
-  }
-  if (direct === undefined) return { kind: 'unset' };
-  return { kind: 'set', text: direct, fromFile: false, origin: `the environment variable ${name}` };
+  if (file && direct)
+    return { kind: 'fault', message: `${name} and ${name}_FILE are both set; keep one`, isUnset: false };
+  if (file) return readSecretFile(file);
+  return direct === undefined ? undefined : { ...PLAIN, text: direct, origin: `the environment variable ${name}` };
 }
 
 class SecretFileError extends Error {}
 
 /** A mounted secret without its trailing newline. Messages name the file, never its content. */
-function readSecretFile(path: string): Exclude<EnvironmentText, { readonly kind: 'unset' }> {
+function readSecretFile(path: string): Found {
   try {
     const text = readBoundedFile(path, MAX_SECRET_BYTES, (message) => new SecretFileError(`${path} ${message}`));
     return { kind: 'set', text: text.replace(/\r?\n$/, ''), fromFile: true, origin: `the file ${path}` };
   } catch (error) {
     if (!(error instanceof SecretFileError)) throw error;
-    return unset(`needs a mounted file: ${error.message}`);
+    return { kind: 'fault', message: `needs a mounted file: ${error.message}`, isUnset: true };
   }
 }

@@ -1,14 +1,14 @@
 /** Loads the configuration: read, expand, validate, derive, before anything starts. */
 
+import { dirname, isAbsolute, resolve } from 'node:path';
 import { ConfigError, ProblemList } from '../problems/problem.ts';
 import { deriveConfig } from './derive.ts';
 import type { GatewayConfig } from './document/config.ts';
 import type { ConfigDocument } from './document/document.ts';
-import { offsetsOf, type ReadDocument, readConfigText } from './document/parse.ts';
-import { placed } from './document/places.ts';
+import { isMapping } from './document/member.ts';
+import { placed, type ReadDocument, readConfigText } from './document/parse.ts';
 import { configPath, type Environment, readConfigFile } from './document/read.ts';
 import { environmentOverrides, expand, type Origins } from './expand.ts';
-import { withAbsolutePaths } from './relative-paths.ts';
 import { longForm } from './sections/short-form.ts';
 import { withBothLines } from './two-lines.ts';
 import { validateDocument } from './validate.ts';
@@ -62,12 +62,11 @@ export function checkLoaded<Result>({ path, env }: ConfigSource, checks: () => R
 
 function read(source: ReadDocument, env: Environment): LoadedConfig {
   const problems = new ProblemList();
-  for (const { path, message } of source.faults) problems.add(path, message);
   const overrides = environmentOverrides(source.value, env, problems);
   const expansion = expand(source.value, env, overrides.origins, problems);
   const origins: Origins = new Map([...expansion.origins, ...overrides.origins]);
   const whole = longForm(withBothLines(overrides.apply(expansion.value), problems), problems);
-  const document = source.file === undefined ? whole : withAbsolutePaths(whole, source.file);
+  const document = withAbsolutePath(whole, source.file);
   return withPlaces(
     () => {
       // A refused document is still derived: `deriveConfig` skips what was refused.
@@ -76,7 +75,7 @@ function read(source: ReadDocument, env: Environment): LoadedConfig {
       const config = deriveConfig(document as ConfigDocument, expansion.fromFile, problems);
       return { config, document: document as ConfigDocument };
     },
-    (error) => placed(withOrigins(error, origins), source, offsetsOf(source.faults)),
+    (error) => placed(withOrigins(error, origins), source),
   );
 }
 
@@ -97,4 +96,18 @@ function withOrigins({ problems }: ConfigError, origins: Origins): ConfigError {
       return { ...problem, message: `${problem.message}; the value comes from ${origin}` };
     }),
   );
+}
+
+/**
+ * The document with an absolute path of its database: a relative one is relative to the folder of
+ * the file. What is no mapping or no text stays as it is, for the schema to refuse.
+ */
+function withAbsolutePath(document: unknown, file: string | undefined): unknown {
+  if (file === undefined || !isMapping(document) || !isMapping(document['storage'])) return document;
+  const { storage } = document;
+  const { sqlite } = storage;
+  if (!isMapping(sqlite) || typeof sqlite['path'] !== 'string') return document;
+  const { path } = sqlite;
+  if (path === '' || path === ':memory:' || isAbsolute(path)) return document;
+  return { ...document, storage: { ...storage, sqlite: { ...sqlite, path: resolve(dirname(file), path) } } };
 }

@@ -8,7 +8,7 @@ import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { memberPath } from '../problems/problem.ts';
 import { readRedisUrl } from '../store/redis/url.ts';
 import type { ConfigDocument } from './document/document.ts';
-import { isMapping } from './document/mapping.ts';
+import { isMapping } from './document/member.ts';
 
 /** Whether a changed key takes effect at a reload, or the gateway has to be started again. */
 type Change = 'reload' | 'restart';

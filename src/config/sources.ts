@@ -4,13 +4,12 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { configPath, type Environment } from './document/read.ts';
+import { OVERRIDES } from './expand.ts';
 import type { ConfigSource } from './load.ts';
 
 /** `${file:/path}`, and the variables that a placeholder names. */
 const FILE = /\$\{file:(\/[^}]*)\}/g;
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}/g;
-/** Variables that take the place of a key without a placeholder. */
-const OVERRIDING = ['ADMIN_TOKEN', 'ACP_TOKEN', 'MERCHANT_BASE_URL', 'REDIS_URL'] as const;
 
 /** What a configuration would be read from now. */
 interface Sources {
@@ -36,7 +35,10 @@ export function readSources({ path, env }: ConfigSource): Sources {
 
 function mountedFiles(text: string, env: Environment): readonly string[] {
   const named = [...text.matchAll(FILE)].map(([, name = '']) => name);
-  const variables = [...OVERRIDING, ...[...text.matchAll(VARIABLE)].map(([, name = '']) => name)];
+  const variables = [
+    ...OVERRIDES.map(({ name }) => name),
+    ...[...text.matchAll(VARIABLE)].map(([, name = '']) => name),
+  ];
   return [...named, ...variables.map((name) => env[`${name}_FILE`] ?? '')].filter((name) => name !== '');
 }
 

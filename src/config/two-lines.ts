@@ -4,7 +4,7 @@
  */
 
 import type { ProblemList } from '../problems/problem.ts';
-import { isMapping, type Mapping } from './document/mapping.ts';
+import { isMapping, type Mapping } from './document/member.ts';
 import { ONLY_CLIENT } from './sections/acp.ts';
 
 /**

@@ -5,9 +5,24 @@ import { nearest } from '../problems/nearest.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { matchesSchema } from './compiled.ts';
 import type { ConfigDocument } from './document/document.ts';
-import { type Member, toldName } from './document/member.ts';
-import { type SchemaNode, schemaAt } from './document/schema-at.ts';
-import { REMOVED_KEYS } from './removed-keys.ts';
+import { type SchemaNode, type Step, schemaAt, toldName } from './document/member.ts';
+
+/** Keys that the configuration had once, and the end of the sentence "is gone: …" for each. */
+const REMOVED_KEYS: ReadonlyMap<string, string> = new Map([
+  [
+    'protocols.a2a.continuation',
+    'payment required ends a task; a buyer sends the whole message again with its payment (docs/protocols/a2a.md)',
+  ],
+  [
+    'payments.x402.facilitator.relayers',
+    'the account of privateKey sends for all processes, up to 100 payments in a transaction; where that is not enough, name a facilitator of your own by mode: remote and its url',
+  ],
+  [
+    'server.workers',
+    'a gateway is one process; for more than one core run more replicas over one Redis (docs/sizing.md says how many)',
+  ],
+  ['protocols.acp.idempotency.keys', 'storage.sealing.keys seals the answers of checkouts too; move the list there'],
+]);
 
 /** Every violation becomes a problem that names what would be right, never the configured value. */
 export function validateDocument(document: unknown, problems: ProblemList): document is ConfigDocument {
@@ -33,7 +48,7 @@ interface Violation {
   readonly keyword: string;
   readonly data: unknown;
   readonly parent: ParentSchema;
-  readonly steps: readonly Member['key'][];
+  readonly steps: readonly Step[];
   readonly path: string;
   /** The path of the mapping or list that it is in. */
   readonly above: string;
@@ -48,7 +63,7 @@ interface ParentSchema extends SchemaNode {
 function violationOf(error: ErrorObject, document: object): Violation {
   const { keyword, data } = error;
   const parent = (error.parentSchema ?? {}) as ParentSchema;
-  const steps: Member['key'][] = [];
+  const steps: Step[] = [];
   let [above, path] = ['', ''];
   let value: unknown = document;
   for (const token of error.instancePath.split('/').slice(1)) {

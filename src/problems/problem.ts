@@ -11,20 +11,12 @@ export interface ConfigProblem {
 
 /** Where a text has a mistake. */
 export interface ProblemPlace {
-  /** As it was named; absent for a text that is no file. */
-  readonly file?: string;
+  /** As it was named; undefined for a text that is no file. */
+  readonly file: string | undefined;
   /** From 1. */
   readonly line: number;
   /** From 1, in UTF-16 code units. */
   readonly column: number;
-  readonly excerpt?: Excerpt;
-}
-
-/** A line of the text, without any value that may be a secret. */
-export interface Excerpt {
-  readonly text: string;
-  /** The character that is meant, from 0. */
-  readonly caret: number;
 }
 
 /** All problems. Thrown before anything is opened; safe to print. */
@@ -32,20 +24,11 @@ export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
   constructor(problems: readonly ConfigProblem[]) {
-    super(`${TITLE}\n${problems.map((problem) => `  ${problemLine(problem)}`).join('\n')}`);
+    super(`the configuration is refused:\n${problems.map((problem) => `  ${problemLine(problem)}`).join('\n')}`);
     this.name = 'ConfigError';
     this.problems = problems;
   }
-
-  /** The message with the lines of the file, for a terminal. */
-  get report(): string {
-    return [TITLE, ...this.problems.flatMap((problem) => [`  ${problemLine(problem)}`, ...excerptLines(problem)])].join(
-      '\n',
-    );
-  }
 }
-
-const TITLE = 'the configuration is refused:';
 
 /** `config.yaml:12:5 payments.x402.payTo: must be …`. */
 export function problemLine({ path, message, place }: ConfigProblem): string {
@@ -53,14 +36,6 @@ export function problemLine({ path, message, place }: ConfigProblem): string {
   const { file, line, column } = place;
   const where = file === undefined ? `line ${line}, column ${column}` : `${file}:${line}:${column}`;
   return `${where} ${path}: ${message}`;
-}
-
-/** As compilers show it. */
-function excerptLines({ place }: ConfigProblem): readonly string[] {
-  if (place?.excerpt === undefined) return [];
-  const { text, caret } = place.excerpt;
-  const number = String(place.line).padStart(6);
-  return [`${number} | ${text}`, `${' '.repeat(number.length)} | ${' '.repeat(caret)}^`];
 }
 
 /** Runs each check, so that one run names the problems of all. @throws ConfigError */

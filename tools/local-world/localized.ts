@@ -1,9 +1,7 @@
 /** Makes any configuration one of the local world: local money, a store of its own, loopback. */
 
-import { isMapping, type Mapping } from '../../src/config/document/mapping.ts';
-import { type Member, toldName } from '../../src/config/document/member.ts';
+import { isMapping, type Mapping, type Step, schemaAt, toldName } from '../../src/config/document/member.ts';
 import type { Environment } from '../../src/config/document/read.ts';
-import { schemaAt } from '../../src/config/document/schema-at.ts';
 import { environmentOverrides, expand } from '../../src/config/expand.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { DOLLAR } from '../../src/config/sections/short-form.ts';
@@ -108,12 +106,7 @@ function saidBy(value: unknown, env: Environment): unknown {
  * The paths of what a value says, as problems have them. A key that is not known says something by
  * itself.
  */
-function* saidPaths(
-  value: unknown,
-  env: Environment,
-  path = '',
-  steps: readonly Member['key'][] = [],
-): Iterable<string> {
+function* saidPaths(value: unknown, env: Environment, path = '', steps: readonly Step[] = []): Iterable<string> {
   if (typeof value !== 'object' || value === null) return;
   for (const [name, member] of Object.entries(value)) {
     const key = Array.isArray(value) ? Number(name) : name;

@@ -1,30 +1,65 @@
-/** Where a value stands in a document. */
+/** The members of a document: what the published schema says of them, and how they are named. */
 
+import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { memberPath } from '../../problems/problem.ts';
-import { NAMES } from './schema-at.ts';
 
-/** A member of the document or of one of its members; its path is written only where it is told. */
-export interface Member {
-  /** Undefined: the document. */
-  readonly parent: Member | undefined;
-  readonly key: string | number;
+/** A mapping of a document that no schema has judged yet. */
+export type Mapping = Readonly<Record<string, unknown>>;
+
+/** Whether a value has members; a list has items. */
+export function isMapping(value: unknown): value is Mapping {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-/** As in ConfigProblem; empty for the document. */
-export function pathTo(at: Member | undefined): string {
-  return at === undefined ? '' : memberPath(pathTo(at.parent), at.key);
+/** A key of a mapping, or a position in a list. */
+export type Step = string | number;
+
+/** The keywords that are read. Conditions of the schema declare no member of their own. */
+export interface SchemaNode {
+  readonly description?: string;
+  readonly type?: string | readonly string[];
+  readonly const?: unknown;
+  readonly examples?: readonly string[];
+  readonly default?: unknown;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly additionalProperties?: SchemaNode | boolean;
+  readonly items?: SchemaNode;
+  readonly $ref?: string;
 }
 
-/** The members that a member is in, the outermost first, and itself. */
-export function membersTo(at: Member | undefined): readonly Member[] {
-  const members: Member[] = [];
-  for (let member = at; member !== undefined; member = member.parent) members.unshift(member);
-  return members;
+const ROOT = schema as SchemaNode;
+const SHARED = schema.$defs as unknown as Readonly<Record<string, SchemaNode>>;
+/** Of what an operator may write freely, such as the schema of an input. */
+const FREE: SchemaNode = {};
+
+/** Undefined for a member that the schema does not know. */
+export function schemaAt(steps: readonly Step[]): SchemaNode | undefined {
+  return steps.reduce<SchemaNode | undefined>((node, step) => node && below(node, step), ROOT);
 }
 
-/** The keys and positions from the document down to a member. */
-export function stepsTo(at: Member | undefined): readonly Member['key'][] {
-  return membersTo(at).map(({ key }) => key);
+function below(parent: SchemaNode, step: Step): SchemaNode | undefined {
+  if (parent === FREE) return FREE;
+  const { properties = {}, additionalProperties: open, items } = parent;
+  const named = Object.hasOwn(properties, step) ? properties[step] : open;
+  const node = typeof step === 'number' ? items : named;
+  if (typeof node === 'object') return resolved(node);
+  const isFree = parent.type === 'object' && parent.properties === undefined && open === undefined;
+  return isFree && typeof step === 'string' ? FREE : undefined;
+}
+
+/** What a reference names, under the description that stands beside it. */
+function resolved({ $ref, ...own }: SchemaNode): SchemaNode {
+  return $ref === undefined ? own : { ...SHARED[$ref.replace('#/$defs/', '')], ...own };
+}
+
+/** Every name that the schema gives to a member. */
+const NAMES: ReadonlySet<string> = new Set(namesBelow(ROOT));
+
+function namesBelow({ properties = {}, additionalProperties, items }: SchemaNode): readonly string[] {
+  const inner = [...Object.values(properties), additionalProperties, items].filter((one) => typeof one === 'object');
+  return [...Object.keys(properties), ...inner.flatMap((one) => namesBelow(resolved(one)))];
 }
 
 /**
@@ -35,4 +70,13 @@ export function toldName(name: string, bare: boolean): string {
   if (NAMES.has(name)) return name;
   const told = bare ? '' : (/^[A-Za-z0-9_.$/@-]{0,64}/.exec(name)?.[0] ?? '');
   return told.length === name.length ? name : `${told}…`;
+}
+
+/** The path of a member as it may be told; `bare`: its key has no value. */
+export function toldPath(steps: readonly Step[], bare = false): string {
+  const last = steps.length - 1;
+  return steps.reduce<string>(
+    (path, step, at) => memberPath(path, typeof step === 'number' ? step : toldName(step, bare && at === last)),
+    '',
+  );
 }

@@ -1,76 +1,86 @@
-/** Reads the text of a configuration: JSON, or strict YAML. */
+/** Reads the text of a configuration, JSON or strict YAML, and places problems in it. */
 
-import { type Document, parseDocument, visit } from 'yaml';
-import { ConfigError, type ConfigProblem } from '../../problems/problem.ts';
-import { jsonFault, readUniqueJson } from './json.ts';
-import { Lines } from './lines.ts';
-import { pathTo } from './member.ts';
-import { brokenPlace, placed, type ReadText, toldPath } from './places.ts';
-import { jsonTokens, type Token, yamlTokens } from './tokens.ts';
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { ConfigError, type ConfigProblem, memberPath, type ProblemPlace, pathsAbove } from '../../problems/problem.ts';
+import { type Step, schemaAt, toldPath } from './member.ts';
+import { MAX_CONFIG_DEPTH } from './read.ts';
 import { yamlFaults } from './yaml-faults.ts';
 
 /** Most that the YAML parser reads, bytes: a second and 60 MB. */
 export const MAX_YAML_BYTES = 1_048_576;
-/** Faults of the parser that leave the document as it was meant. */
-const READABLE: ReadonlySet<string> = new Set(['TAG_RESOLVE_FAILED', 'BAD_COLLECTION_TYPE']);
 
-/** A document, and what is refused of its text although it can be read. */
-export interface ReadDocument extends ReadText {
+/** A text that was read as a document. */
+export interface ReadDocument {
   readonly value: unknown;
-  readonly faults: readonly TextFault[];
+  readonly text: string;
+  /** As it was named; undefined for a text that is no file. */
+  readonly file: string | undefined;
+  /** In the order of the text. */
+  readonly members: () => Iterable<Member>;
 }
 
-interface TextFault extends ConfigProblem {
-  /** In the text, UTF-16 code units. */
+/** A key of a mapping or an item of a list; offsets are UTF-16 code units. */
+interface Member {
+  readonly steps: readonly Step[];
   readonly offset: number;
+  /** Whether it is a key without a value. */
+  readonly bare: boolean;
+  /** Why it is refused. */
+  readonly fault?: string | undefined;
 }
 
 /**
  * One YAML 1.2 or JSON document as plain values. Refused: duplicate keys, keys that are no
  * strings, tags, several documents, and aliases, because a few lines of them expand to gigabytes.
  * `file`: what places call it.
- * @throws ConfigError for a text that is no document
+ * @throws ConfigError for a text that is no such document
  */
 export function readConfigText(text: string, file?: string): ReadDocument {
-  const value = readUniqueJson(text);
-  if (value !== undefined) return { value, faults: [], text, file, tokens: () => jsonTokens(text) };
-  if (Buffer.byteLength(text) <= MAX_YAML_BYTES) return readYaml(text, file);
-  const { message, offset } = jsonFault(text);
-  const bound = `has more than ${MAX_YAML_BYTES} bytes, so it must be JSON`;
-  throw new ConfigError([
-    { path: 'document', message: `${bound}: ${message}`, place: brokenPlace(text, file, offset) },
-  ]);
+  const { value, members, faults } = readJson(text) ?? readYaml(text);
+  if (faults.length === 0) return { value, text, file, members };
+  const lines = linesOf(text);
+  throw new ConfigError(
+    faults.map(({ path = 'document', message, offset }) => ({ path, message, place: placeAt(offset, lines, file) })),
+  );
 }
 
-/** The same for a text that must be without fault. @throws ConfigError */
+/** The plain values alone. @throws ConfigError */
 export function parseConfigText(text: string): unknown {
-  const { value, faults, ...source } = readConfigText(text);
-  if (faults.length > 0) throw placed(new ConfigError(faults), source, offsetsOf(faults));
-  return value;
+  return readConfigText(text).value;
 }
 
-/** The offsets of faults by their paths. */
-export function offsetsOf(faults: readonly TextFault[]): ReadonlyMap<string, number> {
-  return new Map(faults.map(({ path, offset }) => [path, offset]));
+interface Fault {
+  readonly path?: string;
+  readonly message: string;
+  readonly offset: number;
 }
 
-function readYaml(text: string, file: string | undefined): ReadDocument {
+interface Reading extends Pick<ReadDocument, 'value' | 'members'> {
+  readonly faults: readonly Fault[];
+}
+
+/**
+ * A JSON object; undefined for what the YAML parser has to read. It reads JSON as well, but too
+ * slowly for thousands of resources that a program writes.
+ */
+function readJson(text: string): Reading | undefined {
+  const mustBeJson = Buffer.byteLength(text) > MAX_YAML_BYTES;
+  if (!mustBeJson && !/^\s*\{/.test(text)) return undefined;
+  const members = () => jsonMembers(text);
   try {
-    const document = parsed(text);
-    const broken = [...document.errors, ...document.warnings].some(({ code }) => !READABLE.has(code));
-    if (broken) throw new ConfigError(formFaults(text, file, document));
-    const faults = [...tagFaults(text, document), ...repeatedKeys(document), ...withoutAliases(document)];
-    return { value: document.toJS({ maxAliasCount: 0 }), faults, text, file, tokens: () => yamlTokens(parsed(text)) };
+    const value: unknown = JSON.parse(text);
+    return { value, members, faults: faultsOf(members()) };
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    // The parser is recursive: a document nested thousands deep ends in a RangeError.
-    const message = 'cannot be read as YAML; is it nested too deeply?';
-    throw new ConfigError([{ path: 'document', message, place: brokenPlace(text, file, 0) }]);
+    if (!mustBeJson) return undefined;
+    // The rest of the message may quote the text, which may hold a secret.
+    const [, at = 0] = /at position (\d+)/.exec(String(error)) ?? [];
+    const message = `has more than ${MAX_YAML_BYTES} bytes, so it must be JSON, and is not well-formed`;
+    return { value: undefined, members, faults: [{ message, offset: Number(at) }] };
   }
 }
 
-function parsed(text: string): Document {
-  return parseDocument(text, {
+function readYaml(text: string): Reading {
+  const document = parseDocument(text, {
     version: '1.2',
     schema: 'core',
     // Checked here: the parser takes half a minute for a megabyte of keys.
@@ -80,64 +90,97 @@ function parsed(text: string): Document {
     // `silent` would also silence the error of a second document.
     logLevel: 'error',
   });
+  const members = () => yamlMembers(document.contents);
+  const faults = [...yamlFaults(text, document), ...(document.errors.length > 0 ? [] : faultsOf(members()))];
+  return { value: faults.length > 0 ? undefined : document.toJS({ maxAliasCount: 0 }), members, faults };
 }
 
-/** What keeps the text from being a document, each under the key that it stands at. */
-function formFaults(text: string, file: string | undefined, document: Document): readonly ConfigProblem[] {
-  const faults = yamlFaults(text, document);
-  const tokens = [...yamlTokens(document)].filter(({ kind }) => kind !== 'scalar');
-  const lines = new Lines(text);
-  return faults.map(({ offset, words, ofDocument }) => {
-    const { start, end } = lines.spot(offset);
-    const indent = /^ */.exec(text.slice(start, end))?.[0].length ?? 0;
-    const isAbove = (token: Token): boolean => lines.spot(token.start).column <= indent || text[start] === '\t';
-    const near = tokens.findLast((token) => token.start <= offset && (token.start >= start || isAbove(token)));
-    // A piece of a value may look like a key.
-    const path = ofDocument === true ? 'document' : toldPath(near?.at, false);
-    return { path, message: words, place: brokenPlace(text, file, offset) };
-  });
+function faultsOf(members: Iterable<Member>): readonly Fault[] {
+  return [...members].flatMap(({ steps, fault, offset }) =>
+    fault === undefined ? [] : [{ path: toldPath(steps), message: fault, offset }],
+  );
 }
 
-function tagFaults(text: string, document: Document): readonly TextFault[] {
-  if (document.errors.length + document.warnings.length === 0) return [];
-  const tokens = [...yamlTokens(document)];
-  return yamlFaults(text, document).map(({ offset, words }) => ({
-    path: toldAt(tokens, offset),
-    message: words,
-    offset,
-  }));
-}
+const TWICE = 'stands twice in one mapping; keep one';
+const ALIAS = 'is an alias (*name), which is not read; write the value out';
 
-/** The path of the last key or item that begins at or before an offset. */
-function toldAt(tokens: readonly Token[], offset: number): string {
-  return toldPath(tokens.findLast(({ kind, start }) => kind !== 'scalar' && start <= offset)?.at, true);
-}
+/** A text, a bracket, a comma, a colon, or any other literal. */
+const LEXEME = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:,]|[^\s{}[\]:,"]+/gs;
 
-/** Keys that their mapping has already. */
-function repeatedKeys(document: Document): readonly TextFault[] {
-  const seen = new Map<unknown, Set<string | number>>();
-  const faults: TextFault[] = [];
-  for (const { kind, at, start } of yamlTokens(document)) {
-    if (kind !== 'key' || at === undefined) continue;
-    const names = seen.get(at.parent) ?? new Set();
-    seen.set(at.parent, names);
-    if (names.has(at.key))
-      faults.push({ path: pathTo(at), message: 'stands twice in one mapping; keep one', offset: start });
-    names.add(at.key);
+/** Of a well-formed JSON text. What is nested too deeply is left out: it is refused as a whole. */
+function* jsonMembers(text: string): Generator<Member> {
+  const open: { steps: readonly Step[]; names: Set<Step>; key: Step | undefined; offset: number }[] = [];
+  for (const { 0: lexeme, index: offset } of text.matchAll(LEXEME)) {
+    const top = open.at(-1);
+    const key = top?.key;
+    if (lexeme === '}' || lexeme === ']') open.pop();
+    else if (lexeme === ':') continue;
+    else if (top !== undefined && lexeme === ',') top.key = typeof key === 'number' ? key + 1 : undefined;
+    else if (top !== undefined && key === undefined) Object.assign(top, { key: JSON.parse(lexeme) as string, offset });
+    else {
+      const isTold = top !== undefined && key !== undefined && open.length <= MAX_CONFIG_DEPTH;
+      const steps = isTold ? [...top.steps, key] : [];
+      if (isTold) {
+        const fault = top.names.has(key) ? TWICE : undefined;
+        yield { steps, offset: typeof key === 'number' ? offset : top.offset, bare: lexeme === 'null', fault };
+        top.names.add(key);
+      }
+      if (lexeme === '{' || lexeme === '[')
+        open.push({ steps, names: new Set(), key: lexeme === '[' ? 0 : undefined, offset });
+    }
   }
-  return faults;
 }
 
-/** Takes the aliases out of a document: they are refused, and the rest of it can be read. */
-function withoutAliases(document: Document): readonly TextFault[] {
-  const offsets: number[] = [];
-  visit(document, { Alias: (_key, { range }) => void offsets.push(range?.[0] ?? 0) });
-  if (offsets.length === 0) return [];
-  const tokens = [...yamlTokens(document)];
-  visit(document, { Alias: () => document.createNode(null) });
-  return offsets.map((offset) => ({
-    path: toldAt(tokens, offset),
-    message: 'is an alias (*name), which is not read; write the value out',
-    offset,
-  }));
+function* yamlMembers(node: unknown, steps: readonly Step[] = []): Generator<Member> {
+  if (steps.length > MAX_CONFIG_DEPTH) return;
+  if (isAlias(node)) yield { steps, offset: node.range?.[0] ?? 0, bare: false, fault: ALIAS };
+  const names = new Set<Step>();
+  const pairs = isMap(node) ? node.items : isSeq(node) ? node.items.map((value, key) => ({ key, value })) : [];
+  for (const { key, value } of pairs) {
+    const step = isScalar(key) ? String(key.value) : Number(key);
+    const { range } = (isScalar(key) ? key : value) as { readonly range?: readonly number[] | null };
+    const bare = value === null || (isScalar(value) && value.value === null);
+    yield { steps: [...steps, step], offset: range?.[0] ?? 0, bare, fault: names.has(step) ? TWICE : undefined };
+    names.add(step);
+    yield* yamlMembers(value, [...steps, step]);
+  }
+}
+
+/** The same problems with their places in a text, in its order; what is in no text comes last. */
+export function placed({ problems }: ConfigError, { text, file, members }: ReadDocument): ConfigError {
+  const offsets = new Map<string, number>();
+  for (const { steps, offset, bare } of members())
+    for (const path of [memberPath(toldPath(steps.slice(0, -1)), steps.at(-1) ?? ''), toldPath(steps, bare)])
+      if (!offsets.has(path)) offsets.set(path, offset);
+  const lines = linesOf(text);
+  const places = problems.map((problem): ConfigProblem => {
+    const { path } = problem;
+    // What is missing stands in the nearest mapping above it.
+    const found = [path, ...pathsAbove(path).toReversed()].find((one) => offsets.has(one));
+    if (found === undefined && !isOfDocument(path)) return problem;
+    return { ...problem, place: placeAt(offsets.get(found ?? '') ?? 0, lines, file) };
+  });
+  return new ConfigError(places.toSorted(inTextOrder));
+}
+
+/** Or else of something beside it, such as an environment variable. */
+function isOfDocument(path: string): boolean {
+  return path === 'document' || schemaAt([path.replace(/[.[].*/s, '')]) !== undefined;
+}
+
+function inTextOrder({ place: one }: ConfigProblem, { place: other }: ConfigProblem): number {
+  if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined);
+  return one.line - other.line || one.column - other.column;
+}
+
+function linesOf(text: string): LineCounter {
+  const lines = new LineCounter();
+  lines.addNewLine(0);
+  for (const { index } of text.matchAll(/\n/g)) lines.addNewLine(index + 1);
+  return lines;
+}
+
+function placeAt(offset: number, lines: LineCounter, file: string | undefined): ProblemPlace {
+  const { line, col } = lines.linePos(offset);
+  return { file, line, column: col };
 }

@@ -4,8 +4,7 @@ import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { LOCAL_CHAIN_ID, LOCAL_RPC_PORT, LOCAL_TOKEN, TEST_BUYER } from '../../payments/pricing/local-chain.ts';
 import { KNOWN_NETWORKS, NETWORK_NAMES } from '../../payments/pricing/networks.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
-import { isMapping, type Mapping } from '../document/mapping.ts';
-import { schemaAt } from '../document/schema-at.ts';
+import { isMapping, type Mapping, schemaAt } from '../document/member.ts';
 
 /** Keys of `payments.x402` that a known network brings. */
 const NEEDED_OF_X402 = ['asset', 'assetName', 'assetVersion', 'assetDecimals', 'facilitator'] as const;
