@@ -1,7 +1,6 @@
 /** The members of a document: what the published schema says of them, and how they are named. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
-import { memberPath } from '../../problems/problem.ts';
 
 /** A mapping of a document that no schema has judged yet. */
 export type Mapping = Readonly<Record<string, unknown>>;
@@ -70,13 +69,4 @@ export function toldName(name: string, bare: boolean): string {
   if (NAMES.has(name)) return name;
   const told = bare ? '' : (/^[A-Za-z0-9_.$/@-]{0,64}/.exec(name)?.[0] ?? '');
   return told.length === name.length ? name : `${told}…`;
-}
-
-/** The path of a member as it may be told; `bare`: its key has no value. */
-export function toldPath(steps: readonly Step[], bare = false): string {
-  const last = steps.length - 1;
-  return steps.reduce<string>(
-    (path, step, at) => memberPath(path, typeof step === 'number' ? step : toldName(step, bare && at === last)),
-    '',
-  );
 }

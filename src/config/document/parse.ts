@@ -2,7 +2,7 @@
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { ConfigError, type ConfigProblem, memberPath, type ProblemPlace, pathsAbove } from '../../problems/problem.ts';
-import { type Step, schemaAt, toldPath } from './member.ts';
+import { schemaAt, toldName } from './member.ts';
 import { MAX_CONFIG_DEPTH } from './read.ts';
 import { yamlFaults } from './yaml-faults.ts';
 
@@ -19,14 +19,17 @@ export interface ReadDocument {
   readonly members: () => Iterable<Member>;
 }
 
-/** A key of a mapping or an item of a list; offsets are UTF-16 code units. */
+/** A key of a mapping or an item of a list, behind the member that it is in. */
 interface Member {
-  readonly steps: readonly Step[];
+  /** How many members it is in. */
+  readonly depth: number;
+  readonly key: string | number;
+  /** UTF-16 code units. */
   readonly offset: number;
   /** Whether it is a key without a value. */
   readonly bare: boolean;
   /** Why it is refused. */
-  readonly fault?: string | undefined;
+  readonly fault: string | undefined;
 }
 
 /**
@@ -69,7 +72,7 @@ function readJson(text: string): Reading | undefined {
   const members = () => jsonMembers(text);
   try {
     const value: unknown = JSON.parse(text);
-    return { value, members, faults: faultsOf(members()) };
+    return { value, members, faults: faultsOf(members) };
   } catch (error) {
     if (!mustBeJson) return undefined;
     // The rest of the message may quote the text, which may hold a secret.
@@ -91,14 +94,27 @@ function readYaml(text: string): Reading {
     logLevel: 'error',
   });
   const members = () => yamlMembers(document.contents);
-  const faults = [...yamlFaults(text, document), ...(document.errors.length > 0 ? [] : faultsOf(members()))];
+  const faults = [...yamlFaults(text, document), ...(document.errors.length > 0 ? [] : faultsOf(members))];
   return { value: faults.length > 0 ? undefined : document.toJS({ maxAliasCount: 0 }), members, faults };
 }
 
-function faultsOf(members: Iterable<Member>): readonly Fault[] {
-  return [...members].flatMap(({ steps, fault, offset }) =>
-    fault === undefined ? [] : [{ path: toldPath(steps), message: fault, offset }],
+function faultsOf(members: () => Generator<Member>): readonly Fault[] {
+  // Most texts have none: their paths are not written.
+  if (!members().some(({ fault }) => fault !== undefined)) return [];
+  return [...withPaths(members())].flatMap(({ path, fault, offset }) =>
+    fault === undefined ? [] : [{ path, message: fault, offset }],
   );
+}
+
+/** `path`: as it may be told; `whole`: with the whole key of the member itself. */
+function* withPaths(members: Iterable<Member>) {
+  const above = [''];
+  for (const { depth, key, bare, offset, fault } of members) {
+    const parent = above[depth] ?? '';
+    const path = memberPath(parent, typeof key === 'number' ? key : toldName(key, bare));
+    above[depth + 1] = path;
+    yield { path, whole: memberPath(parent, key), offset, fault };
+  }
 }
 
 const TWICE = 'stands twice in one mapping; keep one';
@@ -109,49 +125,52 @@ const LEXEME = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:,]|[^\s{}[\]:,"]+/gs;
 
 /** Of a well-formed JSON text. What is nested too deeply is left out: it is refused as a whole. */
 function* jsonMembers(text: string): Generator<Member> {
-  const open: { steps: readonly Step[]; names: Set<Step>; key: Step | undefined; offset: number }[] = [];
+  const open: { readonly names: Set<string>; key: string | number | undefined; offset: number }[] = [];
   for (const { 0: lexeme, index: offset } of text.matchAll(LEXEME)) {
     const top = open.at(-1);
     const key = top?.key;
     if (lexeme === '}' || lexeme === ']') open.pop();
     else if (lexeme === ':') continue;
     else if (top !== undefined && lexeme === ',') top.key = typeof key === 'number' ? key + 1 : undefined;
-    else if (top !== undefined && key === undefined) Object.assign(top, { key: JSON.parse(lexeme) as string, offset });
-    else {
-      const isTold = top !== undefined && key !== undefined && open.length <= MAX_CONFIG_DEPTH;
-      const steps = isTold ? [...top.steps, key] : [];
-      if (isTold) {
-        const fault = top.names.has(key) ? TWICE : undefined;
-        yield { steps, offset: typeof key === 'number' ? offset : top.offset, bare: lexeme === 'null', fault };
-        top.names.add(key);
+    else if (top !== undefined && key === undefined) {
+      top.key = lexeme.includes('\\') ? String(JSON.parse(lexeme)) : lexeme.slice(1, -1);
+      top.offset = offset;
+    } else {
+      if (top !== undefined && key !== undefined && open.length <= MAX_CONFIG_DEPTH) {
+        const member = { depth: open.length - 1, key, bare: lexeme === 'null' };
+        if (typeof key === 'number') yield { ...member, offset, fault: undefined };
+        else {
+          yield { ...member, offset: top.offset, fault: top.names.has(key) ? TWICE : undefined };
+          top.names.add(key);
+        }
       }
       if (lexeme === '{' || lexeme === '[')
-        open.push({ steps, names: new Set(), key: lexeme === '[' ? 0 : undefined, offset });
+        open.push({ names: new Set(), key: lexeme === '[' ? 0 : undefined, offset });
     }
   }
 }
 
-function* yamlMembers(node: unknown, steps: readonly Step[] = []): Generator<Member> {
-  if (steps.length > MAX_CONFIG_DEPTH) return;
-  if (isAlias(node)) yield { steps, offset: node.range?.[0] ?? 0, bare: false, fault: ALIAS };
-  const names = new Set<Step>();
+function* yamlMembers(node: unknown, depth = 0, name: Member['key'] = 'document'): Generator<Member> {
+  if (depth > MAX_CONFIG_DEPTH) return;
+  if (isAlias(node)) yield { depth: depth - 1, key: name, offset: node.range?.[0] ?? 0, bare: false, fault: ALIAS };
+  const names = new Set<Member['key']>();
   const pairs = isMap(node) ? node.items : isSeq(node) ? node.items.map((value, key) => ({ key, value })) : [];
-  for (const { key, value } of pairs) {
-    const step = isScalar(key) ? String(key.value) : Number(key);
-    const { range } = (isScalar(key) ? key : value) as { readonly range?: readonly number[] | null };
+  for (const pair of pairs) {
+    const { key: node, value } = pair;
+    const key = isScalar(node) ? String(node.value) : Number(node);
+    const { range } = (isScalar(node) ? node : value) as { readonly range?: readonly number[] | null };
     const bare = value === null || (isScalar(value) && value.value === null);
-    yield { steps: [...steps, step], offset: range?.[0] ?? 0, bare, fault: names.has(step) ? TWICE : undefined };
-    names.add(step);
-    yield* yamlMembers(value, [...steps, step]);
+    yield { depth, key, offset: range?.[0] ?? 0, bare, fault: names.has(key) ? TWICE : undefined };
+    names.add(key);
+    yield* yamlMembers(value, depth + 1, key);
   }
 }
 
 /** The same problems with their places in a text, in its order; what is in no text comes last. */
 export function placed({ problems }: ConfigError, { text, file, members }: ReadDocument): ConfigError {
   const offsets = new Map<string, number>();
-  for (const { steps, offset, bare } of members())
-    for (const path of [memberPath(toldPath(steps.slice(0, -1)), steps.at(-1) ?? ''), toldPath(steps, bare)])
-      if (!offsets.has(path)) offsets.set(path, offset);
+  for (const { path, whole, offset } of withPaths(members()))
+    for (const name of new Set([whole, path])) if (!offsets.has(name)) offsets.set(name, offset);
   const lines = linesOf(text);
   const places = problems.map((problem): ConfigProblem => {
     const { path } = problem;
