@@ -78,7 +78,7 @@ describe('what a document leaves out', () => {
       host: '0.0.0.0',
       port: 8402,
       adminTokens: [],
-      rotation: 'none',
+      rotation: undefined,
       allowedOrigins: [],
       allowedHosts: undefined,
       trustProxy: 0,

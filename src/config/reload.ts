@@ -4,11 +4,10 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { memberPath } from '../problems/problem.ts';
 import { readRedisUrl } from '../store/redis/url.ts';
 import type { ConfigDocument } from './document/document.ts';
-import { isMapping } from './document/member.ts';
+import { isMapping, schemaAt } from './document/member.ts';
 
 /** Whether a changed key takes effect at a reload, or the gateway has to be started again. */
 type Change = 'reload' | 'restart';
@@ -143,7 +142,7 @@ interface Changes {
 export function changesBetween(before: ConfigDocument, after: ConfigDocument): Changes {
   const found = Object.entries(KEYS).map(([path, change]) => {
     const steps = path.split('.');
-    const [one, other] = [before, after].map((document) => valueAt(document, steps) ?? defaultAt(steps));
+    const [one, other] = [before, after].map((document) => valueAt(document, steps) ?? schemaAt(steps)?.default);
     const part = BUT_FOR_LOGINS[path];
     const stays = part !== undefined && isDeepStrictEqual(part(one), part(other));
     const changed = differing(path, one, other);
@@ -167,15 +166,6 @@ function differing(path: string, one: unknown, other: unknown): readonly string[
 function valueAt(value: unknown, [step, ...rest]: readonly string[]): unknown {
   if (step === undefined) return value;
   return isMapping(value) ? valueAt(value[step], rest) : undefined;
-}
-
-interface SchemaNode {
-  readonly properties?: Readonly<Record<string, SchemaNode>>;
-  readonly default?: unknown;
-}
-
-function defaultAt(steps: readonly string[]): unknown {
-  return steps.reduce<SchemaNode | undefined>((node, step) => node?.properties?.[step], schema as SchemaNode)?.default;
 }
 
 function withoutRedisLogin(url: unknown): unknown {

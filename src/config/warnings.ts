@@ -17,14 +17,10 @@ const TESTNET_FACILITATOR = 'x402.org';
 const CDP_HOST = 'api.cdp.coinbase.com';
 /** Fillings of the two operator tokens that are probably a mistake. */
 const ROTATION_WARNINGS = {
-  none: [],
-  both: [],
-  'next alone': [
+  'next alone':
     'server.adminTokenNext: is the only operator token and works as such, because server.adminToken is missing or empty; put it there',
-  ],
-  'same twice': [
+  'same twice':
     'server.adminTokenNext: the same token as server.adminToken, so nothing is rotated; set a new one or remove it',
-  ],
 } as const;
 
 /** Each names its setting and never holds a configured value. */
@@ -35,7 +31,7 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
   const noSkill = protocols.a2a.enabled && !resources.some(({ exposedVia }) => exposedVia.includes('a2a'));
   return [
     ...(weak ? [`server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`] : []),
-    ...ROTATION_WARNINGS[server.rotation],
+    ...(server.rotation === undefined ? [] : [ROTATION_WARNINGS[server.rotation]]),
     ...toolWarnings(tools),
     ...(protocols.mcp.enabled && tools.length === 0
       ? ['protocols.mcp: enabled, but no resource has mcp under expose; the list of tools is empty']

@@ -47,8 +47,8 @@ export interface GatewayConfig {
     readonly port: number;
     /** Current and next operator token; empty: operator routes do not exist. */
     readonly adminTokens: readonly string[];
-    /** How the two operator tokens are filled, for the warnings: `none` is at most one token. */
-    readonly rotation: 'none' | 'both' | 'next alone' | 'same twice';
+    /** A filling of the two operator tokens that is probably a mistake, for the warnings. */
+    readonly rotation: 'next alone' | 'same twice' | undefined;
     /** Lower-cased exact origins. */
     readonly allowedOrigins: readonly string[];
     /** Undefined: no Host check. */
@@ -56,7 +56,6 @@ export interface GatewayConfig {
     readonly trustProxy: number;
     /** Largest head of an answer. */
     readonly maxHeadBytes: number;
-    /** Processes that serve agents; `auto`: as many as there are CPUs for them. */
   };
   readonly management: { readonly host: string; readonly port: number };
   readonly backend: {

@@ -3,7 +3,7 @@
 import { checksumAddress } from '../../crypto/address.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { textFault } from '../../resources/schemas/text.ts';
-import { FORBIDDEN_HOST, hostKind, readHttpUrl } from './endpoints.ts';
+import { FORBIDDEN_HOST, hostKind, publicUrlFault, readHttpUrl } from './endpoints.ts';
 
 /** Why a text is refused, or undefined. `document` for the few rules that depend on a neighbour. */
 type TextRule = (text: string, document: unknown) => string | undefined;
@@ -18,6 +18,12 @@ const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
   [['server', 'allowedOrigins', '*'], originFault],
   [['backend', 'baseUrl'], backendFault],
   [['protocols', 'acp', 'backend', 'baseUrl'], backendFault],
+  [['protocols', 'a2a', 'description'], textFault],
+  [['protocols', 'a2a', 'provider', 'organization'], textFault],
+  [['protocols', 'a2a', 'provider', 'url'], publicUrlFault],
+  [['protocols', 'a2a', 'documentationUrl'], publicUrlFault],
+  [['protocols', 'a2a', 'iconUrl'], publicUrlFault],
+  [['protocols', 'acp', 'discovery', 'documentationUrl'], publicUrlFault],
   [['payments', 'x402', 'asset'], addressFault],
   [['payments', 'x402', 'payTo'], addressFault],
   [['payments', 'x402', 'rpcUrl'], (text) => (text === '' ? undefined : urlFault(text, false))],

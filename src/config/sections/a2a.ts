@@ -1,12 +1,10 @@
-/** `protocols.a2a`: the agent card is public, so its texts and links are checked. */
+/** `protocols.a2a`: the texts of the agent card, and the key that signs it. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { readSigningKey } from '../../crypto/signing-key.ts';
 import type { ProblemList } from '../../problems/problem.ts';
-import { textFault } from '../../resources/schemas/text.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';
-import { publicUrlFault } from '../document/endpoints.ts';
 
 const A2A = schema.properties.protocols.properties.a2a.properties;
 /** As in the schema; a constant because its `default` is typed as any text. */
@@ -20,11 +18,6 @@ export function deriveA2a(
   if (!problems.readable(PATH)) return undefined;
   const { enabled, mountPath, errorProfile, description, provider, documentationUrl, iconUrl, signingKey } =
     document.protocols?.a2a ?? {};
-  checkText('description', description, problems);
-  checkText('provider.organization', provider?.organization, problems);
-  checkUrl('provider.url', provider?.url, problems);
-  checkUrl('documentationUrl', documentationUrl, problems);
-  checkUrl('iconUrl', iconUrl, problems);
   const key =
     signingKey === undefined || !problems.sound(`${PATH}.signingKey`) ? undefined : readSigningKey(signingKey);
   if (key?.ok === false) problems.add(`${PATH}.signingKey`, key.message);
@@ -39,14 +32,4 @@ export function deriveA2a(
     iconUrl,
     signingKey,
   };
-}
-
-function checkText(name: string, text: string | undefined, problems: ProblemList): void {
-  const fault = text === undefined || !problems.sound(`${PATH}.${name}`) ? undefined : textFault(text);
-  if (fault !== undefined) problems.add(`${PATH}.${name}`, fault);
-}
-
-function checkUrl(name: string, text: string | undefined, problems: ProblemList): void {
-  const fault = text === undefined || !problems.sound(`${PATH}.${name}`) ? undefined : publicUrlFault(text);
-  if (fault !== undefined) problems.add(`${PATH}.${name}`, fault);
 }

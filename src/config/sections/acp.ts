@@ -2,18 +2,11 @@
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../checkouts/operations.ts';
-import type {
-  AcpBackend,
-  AcpClient,
-  AcpConfig,
-  AcpDiscoverySettings,
-  IdempotencySettings,
-} from '../../checkouts/settings.ts';
+import type { AcpBackend, AcpClient, AcpConfig, IdempotencySettings } from '../../checkouts/settings.ts';
 import type { SealingKey } from '../../crypto/seal.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { readTemplate } from '../../resources/url-template.ts';
 import type { AcpDocument, ConfigDocument, HeaderMap } from '../document/document.ts';
-import { publicUrlFault } from '../document/endpoints.ts';
 import { SecretUses, STRONG_TOKEN_LENGTH } from '../document/secret-uses.ts';
 import { type BackendBase, backendBase, lowerHeaders } from './backend.ts';
 import { checkoutRing } from './sealing.ts';
@@ -58,15 +51,15 @@ export function deriveAcp(
   const clients = acpClients(acp.auth, trial, uses, problems);
   const idempotency = acpIdempotency(acp, sealing, uses, problems);
   const merchant = backend && acpBackend(acp.backend, backend, problems);
-  const discovery = discoveryOf(acp.discovery, problems);
-  if (idempotency === undefined || merchant === undefined || discovery === undefined) return undefined;
+  const { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes } = acp.discovery ?? {};
+  if (idempotency === undefined || merchant === undefined) return undefined;
   return {
     enabled: true,
     mountPath,
     clients,
     backend: merchant,
     idempotency,
-    discovery,
+    discovery: { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes },
     maxInFlight: acp.limits?.maxInFlight ?? ACP.limits.properties.maxInFlight.default,
     acceptLineItemQuantity: acp.acceptLineItemQuantity ?? ACP.acceptLineItemQuantity.default,
     strictSemantics: acp.strictSemantics ?? ACP.strictSemantics.default,
@@ -226,15 +219,4 @@ function acpIdempotency(
     merchant: merchant ?? 'derived-key',
     sessionLock: sessionLock ?? IDEMPOTENCY.sessionLock.default,
   };
-}
-
-function discoveryOf(
-  discovery: Partial<AcpDiscoverySettings> = {},
-  problems: ProblemList,
-): AcpDiscoverySettings | undefined {
-  if (!problems.sound(`${AT}.discovery`)) return undefined;
-  const { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes } = discovery;
-  const fault = documentationUrl === undefined ? undefined : publicUrlFault(documentationUrl);
-  if (fault !== undefined) problems.add(`${AT}.discovery.documentationUrl`, fault);
-  return { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes };
 }

@@ -38,22 +38,17 @@ export function deriveServer(document: ConfigDocument, problems: ProblemList): G
   const server = document.server ?? {};
   const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
   const { adminToken = '', adminTokenNext = '' } = server;
+  const rotation = adminToken === '' ? 'next alone' : adminToken === adminTokenNext ? 'same twice' : undefined;
   return {
     host: server.host ?? SERVER.host.default,
     port: server.port ?? SERVER.port.default,
     adminTokens: [...new Set([adminToken, adminTokenNext])].filter((token) => token !== ''),
-    rotation: rotationOf(adminToken, adminTokenNext),
+    rotation: adminTokenNext === '' ? undefined : rotation,
     allowedOrigins: origins,
     allowedHosts: server.allowedHosts?.map((host) => host.toLowerCase()),
     trustProxy: server.trustProxy ?? SERVER.trustProxy.default,
     maxHeadBytes: server.maxHeadBytes ?? SERVER.maxHeadBytes.default,
   };
-}
-
-function rotationOf(now: string, next: string): GatewayConfig['server']['rotation'] {
-  if (next === '') return 'none';
-  if (now === '') return 'next alone';
-  return now === next ? 'same twice' : 'both';
 }
 
 /** `management`: another port than the agents', which the Service exposes. */
