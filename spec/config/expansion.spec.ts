@@ -126,10 +126,6 @@ describe('the environment', () => {
     const config = load({}, { ADMIN_TOKEN_FILE: file('token', 'from-file\n') });
     assert.deepEqual(config.server.adminTokens, ['from-file']);
   });
-  it('does not choose between a variable and its file', () => {
-    const [problem] = problems({}, { ADMIN_TOKEN: 'a', ADMIN_TOKEN_FILE: '/b' });
-    assert.match(problem?.message ?? '', /ADMIN_TOKEN and ADMIN_TOKEN_FILE are both set/);
-  });
   it('counts an empty variable as unset', () =>
     assert.deepEqual(load({ 'server.adminToken': 'kept' }, { ADMIN_TOKEN: '' }).server.adminTokens, ['kept']));
   it('is never expanded', () => assert.deepEqual(load({}, { ADMIN_TOKEN: at('X') }).server.adminTokens, [at('X')]));
