@@ -96,7 +96,9 @@ export function expand(document: unknown, env: Environment, settled: Origins, pr
   const fromFile = new Set<string>();
   const origins = new Map<string, string>();
   const unset = new Set<string>();
-  const insert = (source: string, steps: readonly Step[]): unknown => {
+  /** Those of the value that is walked. */
+  const steps: Step[] = [];
+  const insert = (source: string): unknown => {
     const path = pathOf(steps);
     if (settled.has(path)) return source;
     const parts = source.split(PLACEHOLDER).filter((part) => part !== '');
@@ -118,30 +120,28 @@ export function expand(document: unknown, env: Environment, settled: Origins, pr
     problems.add(path, `must be ${typed.wanted} and nothing else, which ${origin} is not`);
     return text;
   };
-  const walk = (value: unknown, steps: readonly Step[]): unknown => {
+  const walk = (value: unknown): unknown => {
     if (steps.length > MAX_CONFIG_DEPTH) {
       problems.add(pathOf(steps), `must not be nested deeper than ${MAX_CONFIG_DEPTH} levels`);
       return null;
     }
-    if (typeof value === 'string') return value.includes('${') ? insert(value, steps) : value;
+    if (typeof value === 'string') return value.includes('${') ? insert(value) : value;
     if (value === null || typeof value !== 'object') return value;
     // Copied only where something in it was replaced: most of a document are resources without.
     let copy: Record<string, unknown> | unknown[] | undefined;
     for (const [name, member] of Object.entries(value)) {
       const key = Array.isArray(value) ? Number(name) : name;
-      const inner = [...steps, key];
-      if (FORBIDDEN_NAMES.has(name)) {
-        problems.add(pathOf(inner), 'is a name that no key may have');
-        continue;
-      }
-      const expanded = walk(member, inner);
+      steps.push(key);
+      if (FORBIDDEN_NAMES.has(name)) problems.add(pathOf(steps), 'is a name that no key may have');
+      const expanded = FORBIDDEN_NAMES.has(name) ? member : walk(member);
+      steps.pop();
       if (expanded === member) continue;
       copy ??= Array.isArray(value) ? [...(value as readonly unknown[])] : { ...value };
       (copy as Record<string | number, unknown>)[key] = expanded;
     }
     return copy ?? value;
   };
-  return { value: walk(document, []), fromFile, origins, unset };
+  return { value: walk(document), fromFile, origins, unset };
 }
 
 function pathOf(steps: readonly Step[]): string {
