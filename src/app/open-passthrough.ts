@@ -78,7 +78,7 @@ export function openPassthrough(parts: PassthroughParts) {
       logUpgrade(ended);
     },
   });
-  lifecycle.onDraining(() => upgrades.drain());
+  lifecycle.onDraining(() => upgrades.end());
   const streams = (): number => lasting.taken - upgrades.open();
   showPassthrough(metrics, { admission, ends, upgradeEnds, upgrades, streams });
   return {
@@ -90,9 +90,9 @@ export function openPassthrough(parts: PassthroughParts) {
     running: () => admission.running() + streams(),
     /** Ends the exchanges that run. */
     interrupt: () => proxy.close(),
-    /** Cuts WebSockets that are still open, and closes idle connections. */
+    /** Closes WebSockets that are still open, and idle connections. */
     close(): void {
-      upgrades.close();
+      upgrades.end();
       proxy.close();
     },
   };

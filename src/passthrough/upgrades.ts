@@ -1,4 +1,4 @@
-/** Passes WebSockets to the backend: the handshake, the two connections of each, and their end. */
+/** Passes WebSockets to the backend: guards of the handshake, and the end of the two connections. */
 
 import { createHash } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
@@ -15,7 +15,6 @@ import type { ProxyListener } from './proxy.ts';
 import { cleanRequestHeaders, type ForwardedFacts } from './request-headers.ts';
 import { cleanResponseHeaders, unusableAnswer } from './response-headers.ts';
 import type { RequestLine, Route } from './route.ts';
-import { FrameTracker } from './websocket-frames.ts';
 
 /**
  * How an upgrade ended. `closed`: the WebSocket was open; `declined`: the backend answered without
@@ -47,49 +46,47 @@ interface UpgradeParts extends RelayParts {
   readonly onEnd: (ended: EndedUpgrade) => void;
 }
 
-/** How long the second connection outlasts the first, and a WebSocket its close frame, ms. */
+/** How long the second connection outlasts the first, milliseconds. */
 const LAST_MS = 1_000;
 const VERSION = '13';
 const KEY = /^[A-Za-z0-9+/]{22}==$/;
 const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
-/** Close frames with 1001, going away; those of a client are masked, here with zeros. */
-const CLOSE_TO_CALLER = Buffer.from([0x88, 0x02, 0x03, 0xe9]);
-const CLOSE_TO_BACKEND = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9]);
 
 export function createUpgrades(parts: UpgradeParts) {
   const open = new Set<Upgrade>();
-  let closed = false;
-  const { lasting, clientOf } = parts;
-  const enters = (client: string): boolean => !closed && parts.accepting() && lasting.enter(client);
+  const { lasting, clientOf, accepting, onEnd } = parts;
   return {
     /** Takes a connection that asks for a WebSocket. */
     handle(req: IncomingMessage, socket: Socket, head: Buffer): void {
+      const since = performance.now();
+      const target = req.url ?? '';
       const requestId = requestIdFor(req, 'req');
       const client = clientOf(req);
-      const refused = refusalOf(req, parts.routeOf) ?? (enters(client) ? undefined : busy());
-      if (refused === undefined) {
-        const upgrade = new Upgrade(parts, { req, socket, requestId }, () => {
-          open.delete(upgrade);
-          lasting.leave(client);
-        });
-        open.add(upgrade);
-        upgrade.begin(head);
+      const over = (end: UpgradeEnd, status: number | undefined): void =>
+        onEnd({ end, requestId, status, ms: Math.round(performance.now() - since), target });
+      socket.on('error', () => socket.destroy());
+      const refused = refusalOf(req, parts.routeOf) ?? (accepting() && lasting.enter(client) ? undefined : busy());
+      if (refused !== undefined) {
+        answerOnSocket(socket, refused, requestId);
+        over(refused.code === 'GATEWAY_BUSY' ? 'busy' : 'refused', refused.status);
         return;
       }
-      socket.on('error', () => socket.destroy());
-      answerOnSocket(socket, refused, requestId);
-      const end = refused.code === 'GATEWAY_BUSY' ? 'busy' : 'refused';
-      parts.onEnd({ end, requestId, status: refused.status, ms: 0, target: req.url ?? '' });
+      const finished = parts.begin();
+      const upgrade = new Upgrade(parts, req, socket, requestId);
+      open.add(upgrade);
+      socket.once('close', () => {
+        open.delete(upgrade);
+        upgrade.cut();
+        lasting.leave(client);
+        finished();
+        over(upgrade.end ?? 'client_gone', upgrade.status);
+      });
+      upgrade.begin(head);
     },
     open: () => open.size,
-    /** Ends all with 1001. */
-    drain(): void {
-      for (const upgrade of open) upgrade.goAway();
-    },
-    /** Cuts what is still open, and takes no more. */
-    close(): void {
-      closed = true;
-      for (const upgrade of open) upgrade.cut();
+    /** Closes those that are open, and refuses those whose handshake is on its way. */
+    end(): void {
+      for (const upgrade of open) upgrade.fail('busy', busy());
     },
   };
 }
@@ -115,225 +112,128 @@ function invalid(message: string, reason: string): GatewayError {
   return new GatewayError('INPUT_INVALID', { message, details: { reason } });
 }
 
-interface Asked {
-  readonly req: IncomingMessage;
-  readonly socket: Socket;
-  readonly requestId: string;
-}
-
 class Upgrade implements ProxyListener {
+  end: UpgradeEnd | undefined;
+  /** The status that the caller got. */
+  status: number | undefined;
   readonly #parts: UpgradeParts;
-  readonly #asked: Asked;
-  readonly #key: string;
-  readonly #target: string;
-  readonly #since = performance.now();
-  readonly #finished: () => void;
+  readonly #req: IncomingMessage;
+  readonly #socket: Socket;
+  readonly #requestId: string;
   #toBackend: ClientRequest | undefined;
   #backend: Socket | undefined;
   #stopWatching: (() => void) | undefined;
   #last: NodeJS.Timeout | undefined;
-  #goingAway = false;
-  readonly #fromCaller = new FrameTracker();
-  readonly #fromBackend = new FrameTracker();
-  #end: UpgradeEnd | undefined;
-  #status: number | undefined;
 
-  constructor(parts: UpgradeParts, asked: Asked, onOver: () => void) {
+  constructor(parts: UpgradeParts, req: IncomingMessage, socket: Socket, requestId: string) {
     this.#parts = parts;
-    this.#asked = asked;
-    this.#key = String(asked.req.headers['sec-websocket-key']);
-    this.#target = asked.req.url ?? '';
-    const end = parts.begin();
-    this.#finished = () => {
-      onOver();
-      end();
-    };
+    this.#req = req;
+    this.#socket = socket;
+    this.#requestId = requestId;
   }
 
   begin(head: Buffer): void {
     const { proxy, factsOf, pathPrefix, idleTimeoutMs, watchIdle } = this.#parts;
-    const { req, socket, requestId } = this.#asked;
-    socket.on('error', () => socket.destroy());
-    socket.once('close', () => this.#over());
-    cleanRequestHeaders(req, factsOf(req, requestId), true);
+    const req = this.#req;
+    cleanRequestHeaders(req, factsOf(req, this.#requestId), true);
     req.url = pathPrefix + req.url;
     this.#stopWatching = watchIdle(
       () => this.#moved(),
-      () => this.#fail('timed_out', new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: idleTimeoutMs } })),
+      () => this.fail('timed_out', new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: idleTimeoutMs } })),
     );
-    proxy.upgrade(req, socket, head, this);
+    proxy.upgrade(req, this.#socket, head, this);
   }
 
   /** Bytes so far. Before the answer neither the caller's count nor those of interim answers. */
   #moved(): number {
-    if (this.#backend !== undefined) return bytesMoved(this.#asked.socket, this.#backend);
-    return this.#status === undefined ? 0 : bytesMoved(this.#toBackend?.socket);
+    if (this.#backend !== undefined) return bytesMoved(this.#socket, this.#backend);
+    return this.status === undefined ? 0 : bytesMoved(this.#toBackend?.socket);
   }
 
   connected(toBackend: ClientRequest): void {
     this.#toBackend = toBackend;
-    intercept(toBackend, 'response', (answer: IncomingMessage) => this.#declined(answer));
-    intercept(toBackend, 'upgrade', (answer: IncomingMessage, backend: Socket) => this.#accepted(answer, backend));
+    // Before the listener of the proxy, which relays no answer to a socket that has one.
+    toBackend.once('response', (answer: IncomingMessage) => this.#declined(answer));
+    // The proxy relays every 101, and adds its listener in this turn: it is called behind the check.
+    process.nextTick(() => {
+      const relays = toBackend.listeners('upgrade');
+      toBackend.removeAllListeners('upgrade').once('upgrade', (answer: IncomingMessage, backend: Socket, head) => {
+        if (this.#accepts(answer, backend)) for (const relay of relays) relay.call(toBackend, answer, backend, head);
+      });
+    });
   }
 
   failed(cause: unknown): void {
-    this.#fail('unreachable', new GatewayError('BACKEND_ERROR', { cause }));
+    this.fail('unreachable', new GatewayError('BACKEND_ERROR', { cause }));
   }
 
   /** The backend answered without a WebSocket. The proxy relays that and ends the connection. */
-  #declined(answer: IncomingMessage): boolean {
+  #declined(answer: IncomingMessage): void {
     const unusable = unusableAnswer(answer);
-    if (unusable !== undefined) return this.#unusable(answer, unusable);
-    this.#clean(answer, {});
-    this.#end = 'declined';
-    this.#status = answer.statusCode;
-    answer.once('close', () => this.#endSoon());
-    return true;
-  }
-
-  #accepted(answer: IncomingMessage, backend: Socket): boolean {
-    backend.on('error', () => backend.destroy());
-    const { headers } = answer;
-    if (headers.upgrade?.toLowerCase() !== 'websocket' || headers['sec-websocket-accept'] !== acceptOf(this.#key)) {
-      backend.destroy();
-      return this.#unusable(answer, 'backend_upgrade');
-    }
-    this.#clean(answer, { connection: 'Upgrade', upgrade: 'websocket' });
-    delete answer.headers['content-length'];
-    this.#end = 'closed';
-    this.#status = answer.statusCode;
-    this.#pair(backend);
-    return true;
-  }
-
-  #clean(answer: IncomingMessage, added: Readonly<Record<string, string>>): void {
-    cleanResponseHeaders(answer, this.#parts.publicUrl);
-    Object.assign(answer.headers, added, { 'x-request-id': this.#asked.requestId });
-  }
-
-  #unusable(answer: IncomingMessage, reason: string): false {
-    answer.on('error', () => undefined);
-    answer.destroy();
-    this.#fail('unusable', backendError(reason, answer.statusCode));
-    return false;
-  }
-
-  /** When one of the two connections ends, so does the other. */
-  #pair(backend: Socket): void {
-    const { socket } = this.#asked;
-    this.#backend = backend;
-    // A listener in this turn would take what came with the 101, before the proxy pipes it.
-    process.nextTick(() => {
-      socket.on('data', this.#followCaller);
-      backend.on('data', this.#followBackend);
-    });
-    for (const side of [socket, backend]) side.once('end', () => this.#endSoon()).once('close', () => this.#endSoon());
-    if (socket.destroyed) backend.destroy();
-    // The proxy writes the 101 and begins to pipe first.
-    if (this.#goingAway) setImmediate(() => this.#sayGoodbye(backend));
-  }
-
-  readonly #followCaller = (piece: Buffer): void => this.#fromCaller.follow(piece);
-  readonly #followBackend = (piece: Buffer): void => this.#fromBackend.follow(piece);
-
-  /** Ends the WebSocket with 1001, or the handshake once it is done. */
-  goAway(): void {
-    if (this.#goingAway) return;
-    this.#goingAway = true;
-    if (this.#backend !== undefined) this.#sayGoodbye(this.#backend);
-  }
-
-  #sayGoodbye(backend: Socket): void {
-    const { socket } = this.#asked;
-    socket.off('data', this.#followCaller);
-    backend.off('data', this.#followBackend);
-    endAtBoundary(backend, socket, this.#fromBackend, CLOSE_TO_CALLER);
-    endAtBoundary(socket, backend, this.#fromCaller, CLOSE_TO_BACKEND);
-    this.#endSoon();
-  }
-
-  #fail(end: UpgradeEnd, error: GatewayError): void {
-    const { socket, requestId } = this.#asked;
-    this.#toBackend?.destroy();
-    if (this.#end === undefined && socket.writable) {
-      this.#end = end;
-      this.#status = error.status;
-      answerOnSocket(socket, error, requestId);
+    if (unusable !== undefined) {
+      this.#unusable(answer, unusable);
       return;
     }
-    if (this.#end === undefined || end === 'timed_out') this.#end = end;
-    this.cut();
+    this.#relay(answer, 'declined', {});
+    answer.once('close', () => this.#endSoon());
+  }
+
+  /** Pairs the two connections: when one of them ends, so does the other. */
+  #accepts(answer: IncomingMessage, backend: Socket): boolean {
+    const { headers } = answer;
+    const accept = createHash('sha1')
+      .update(`${this.#req.headers['sec-websocket-key']}${ACCEPT_GUID}`)
+      .digest('base64');
+    backend.on('error', () => backend.destroy());
+    this.#backend = backend;
+    if (this.#socket.destroyed) this.cut();
+    if (headers.upgrade?.toLowerCase() !== 'websocket' || headers['sec-websocket-accept'] !== accept) {
+      this.#unusable(answer, 'backend_upgrade');
+      return false;
+    }
+    this.#relay(answer, 'closed', { connection: 'Upgrade', upgrade: 'websocket' });
+    delete answer.headers['content-length'];
+    for (const side of [this.#socket, backend])
+      side.once('end', () => this.#endSoon()).once('close', () => this.#endSoon());
+    return true;
+  }
+
+  #relay(answer: IncomingMessage, end: UpgradeEnd, added: Readonly<Record<string, string>>): void {
+    cleanResponseHeaders(answer, this.#parts.publicUrl);
+    Object.assign(answer.headers, added, { 'x-request-id': this.#requestId });
+    this.end = end;
+    this.status = answer.statusCode;
+  }
+
+  #unusable(answer: IncomingMessage, reason: string): void {
+    answer.on('error', () => undefined);
+    this.fail('unusable', backendError(reason, answer.statusCode));
+  }
+
+  /** Answers with an error, or cuts what is open. */
+  fail(end: UpgradeEnd, error: GatewayError): void {
+    const known = this.end !== undefined;
+    if (!known || end === 'timed_out') this.end = end;
+    if (known || !this.#socket.writable) {
+      this.cut();
+      return;
+    }
+    this.status = error.status;
+    this.#toBackend?.destroy();
+    this.#backend?.destroy();
+    answerOnSocket(this.#socket, error, this.#requestId);
   }
 
   #endSoon(): void {
     this.#last ??= setTimeout(() => this.cut(), LAST_MS).unref();
   }
 
+  /** Ends both connections. */
   cut(): void {
-    this.#asked.socket.destroy();
+    clearTimeout(this.#last);
+    this.#stopWatching?.();
+    this.#socket.destroy();
     this.#backend?.destroy();
     this.#toBackend?.destroy();
   }
-
-  /** The caller's connection is gone, and with it the other one. */
-  #over(): void {
-    const { requestId } = this.#asked;
-    clearTimeout(this.#last);
-    this.#stopWatching?.();
-    this.cut();
-    this.#finished();
-    const ms = Math.round(performance.now() - this.#since);
-    const end = this.#end ?? 'client_gone';
-    this.#parts.onEnd({ end, requestId, status: this.#status, ms, target: this.#target });
-  }
-}
-
-function acceptOf(key: string): string {
-  return createHash('sha1')
-    .update(key + ACCEPT_GUID)
-    .digest('base64');
-}
-
-/**
- * Lets the listeners of an event, which the proxy adds in this turn, be called only where `may`
- * says so: they would relay what must not pass.
- */
-function intercept<Args extends readonly unknown[]>(
-  request: ClientRequest,
-  event: 'response' | 'upgrade',
-  may: (...args: Args) => boolean,
-): void {
-  process.nextTick(() => {
-    const listeners = request.listeners(event);
-    request.removeAllListeners(event);
-    request.once(event, (...args: unknown[]) => {
-      if (may(...(args as unknown as Args))) for (const listener of listeners) Reflect.apply(listener, request, args);
-    });
-  });
-}
-
-/** Relays to the end of the frame that is on its way, then a close frame and the end. */
-function endAtBoundary(from: Socket, to: Socket, tracker: FrameTracker, closeFrame: Buffer): void {
-  from.unpipe(to);
-  const finish = (): void => {
-    if (to.writable) to.end(closeFrame);
-    // What comes now is not relayed, but the end of it must be seen.
-    from.resume();
-  };
-  if (tracker.atBoundary) {
-    finish();
-    return;
-  }
-  const relayRest = (piece: Buffer): void => {
-    const rest = piece.subarray(0, tracker.followToBoundary(piece));
-    if (to.writable && !to.write(rest)) {
-      from.pause();
-      to.once('drain', () => from.resume());
-    }
-    if (!tracker.atBoundary) return;
-    from.off('data', relayRest);
-    finish();
-  };
-  from.on('data', relayRest);
-  from.resume();
 }
