@@ -30,7 +30,10 @@ describe('the admission of passed requests', () => {
 
   /** Enters entrants by number, and notes what becomes of each. */
   function entrance(maxRunning: number, loopBusy = true) {
-    const admission = createAdmission(maxRunning, () => loopBusy);
+    const admission = createAdmission(
+      () => maxRunning,
+      () => loopBusy,
+    );
     const begun: number[] = [];
     const refused: [number, NotAdmitted][] = [];
     let count = 0;

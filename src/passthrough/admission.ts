@@ -50,167 +50,124 @@ export interface Admitted {
   ended(): void;
 }
 
-export interface Admission {
-  /** Starts the entrant now, later or never. */
-  enter(entrant: Entrant): Admitted;
-  running(): number;
-  waiting(): number;
-  /** Whether half of all places to run are taken. */
-  crowded(): boolean;
-}
+export type Admission = ReturnType<typeof createAdmission>;
 
+/** What an entrant does now, which one timer bounds. */
 interface Entry {
   readonly entrant: Entrant;
-  /** Since when it waits, or is starting. */
-  since: number;
   state: 'waiting' | 'starting' | 'running' | 'over';
-  /** Among those that wait, or that are starting. */
-  place: Place<Entry> | undefined;
+  timer: NodeJS.Timeout | undefined;
   /** Among those of its client that wait. */
-  turn: Place<Entry> | undefined;
+  place: Place<Entry> | undefined;
 }
 
 /**
- * `maxRunning`: exchanges at the same time, those that start included; a function is asked for each
- * of them, because the bound may change while they run. `loopBusy`: whether the
- * event loop has little time left.
+ * `maxRunning`: exchanges at the same time, those that start included; asked for each of them,
+ * because the bound may change while they run. `loopBusy`: whether the event loop has little time
+ * left.
  */
-export function createAdmission(maxRunning: number | (() => number), loopBusy: () => boolean): Admission {
-  const bound = typeof maxRunning === 'number' ? () => maxRunning : maxRunning;
-  const waiting = new LinkedList<Entry>();
-  /** The same by client, the client that had no turn for the longest time first. */
-  const turns = new Map<string, LinkedList<Entry>>();
-  /** In the order of their start. */
-  const starting = new LinkedList<Entry>();
-  const running = new Shares(bound);
+export function createAdmission(maxRunning: () => number, loopBusy: () => boolean) {
+  /** Those that wait by client, the client that had no turn for the longest time first. */
+  const lines = new Map<string, LinkedList<Entry>>();
+  const running = new Shares(maxRunning);
   const places = new Shares(() => MAX_WAITING);
-  let pumping = false;
-  let timer: NodeJS.Timeout | undefined;
-  /** When the timer looks, milliseconds of the monotonic clock. */
-  let lookingAt = Number.POSITIVE_INFINITY;
+  let starting = 0;
 
   /** False: it has to wait. */
   const starts = (entry: Entry): boolean => {
-    if (starting.size >= STARTING || !running.enter(entry.entrant.client)) return false;
-    leaveWaiting(entry);
+    const { entrant } = entry;
+    if (starting >= STARTING || !running.enter(entrant.client)) return false;
+    leaveLine(entry);
+    starting += 1;
     entry.state = 'starting';
-    entry.since = performance.now();
-    entry.place = starting.add(entry);
-    entry.entrant.start();
+    entry.timer = setTimeout(() => started(entry), loopBusy() ? STARTING_MS : CALM_STARTING_MS).unref();
+    entrant.start();
     return true;
+  };
+  const letIn = (): void => {
+    // A client that had a turn goes behind the others, and is met there again.
+    for (const [, { first }] of lines) {
+      if (starting >= STARTING) return;
+      if (first !== undefined) starts(first.member);
+    }
   };
   const wait = (entry: Entry): void => {
     const { client } = entry.entrant;
-    const turn = turns.get(client) ?? new LinkedList();
-    turns.set(client, turn);
-    entry.turn = turn.add(entry);
-    entry.place = waiting.add(entry);
-  };
-  const leaveWaiting = (entry: Entry): void => {
-    if (entry.turn === undefined) return;
-    const { client } = entry.entrant;
-    const turn = entry.turn.list;
-    turn?.remove(entry.turn);
-    entry.turn = undefined;
-    leaveLine(waiting, entry);
-    places.leave(client);
-    turns.delete(client);
-    if (turn !== undefined && turn.size > 0) turns.set(client, turn);
-  };
-  const startingMs = (): number => (loopBusy() ? STARTING_MS : CALM_STARTING_MS);
-  const leaveStart = (entry: Entry): void => {
-    if (entry.state !== 'starting') return;
-    entry.state = 'running';
-    leaveLine(starting, entry);
-  };
-  /** Drops what has had its time, lets in what there is room for, and looks again when due. */
-  const pump = (): void => {
-    // Starting an exchange may end another one.
-    if (pumping) return;
-    pumping = true;
-    try {
-      letIn();
-    } finally {
-      pumping = false;
+    if (!places.enter(client)) {
+      refuse(entry, 'full');
+      return;
     }
+    const line = lines.get(client) ?? new LinkedList();
+    lines.set(client, line);
+    entry.place = line.add(entry);
+    entry.timer = setTimeout(() => refuse(entry, 'waited'), MAX_WAIT_MS).unref();
   };
-  const letIn = (): void => {
-    const now = performance.now();
-    const atMostMs = startingMs();
-    for (let next = starting.first; next !== undefined; next = starting.first) {
-      if (next.member.since + atMostMs > now) break;
-      leaveStart(next.member);
-    }
-    for (let next = waiting.first; next !== undefined; next = waiting.first) {
-      if (next.member.since + MAX_WAIT_MS > now) break;
-      refuse(next.member, 'waited');
-    }
-    // A client that had a turn goes behind the others, and is met there again.
-    for (const [, { first }] of turns) {
-      if (starting.size >= STARTING) break;
-      if (first !== undefined) starts(first.member);
-    }
-    lookAgain(now);
-  };
-  const lookAgain = (now: number): void => {
-    const next = waiting.first?.member;
-    if (next === undefined) return;
-    const oldest = starting.first?.member;
-    const turn =
-      oldest === undefined || running.taken >= bound() ? Number.POSITIVE_INFINITY : oldest.since + startingMs();
-    const due = Math.min(next.since + MAX_WAIT_MS, turn);
-    // A look that comes too early looks again: cheaper than a new timer for every exchange.
-    if (lookingAt <= due) return;
+  const leaveLine = ({ entrant: { client }, place, timer }: Entry): void => {
     clearTimeout(timer);
-    lookingAt = due;
-    timer = setTimeout(look, Math.max(1, Math.ceil(due - now))).unref();
-  };
-  const look = (): void => {
-    lookingAt = Number.POSITIVE_INFINITY;
-    pump();
+    const line = place?.list;
+    if (place === undefined || line === undefined) return;
+    line.remove(place);
+    places.leave(client);
+    lines.delete(client);
+    if (line.size > 0) lines.set(client, line);
   };
   const refuse = (entry: Entry, reason: NotAdmitted): void => {
-    leaveWaiting(entry);
+    leaveLine(entry);
     entry.state = 'over';
     entry.entrant.refuse(reason);
   };
-  const end = (entry: Entry): void => {
+  const started = (entry: Entry): void => {
+    if (entry.state !== 'starting') return;
+    clearTimeout(entry.timer);
+    entry.state = 'running';
+    starting -= 1;
+    letIn();
+  };
+  const ended = (entry: Entry): void => {
     const { state } = entry;
     if (state === 'over') return;
+    leaveLine(entry);
     entry.state = 'over';
-    leaveWaiting(entry);
     if (state === 'waiting') return;
     running.leave(entry.entrant.client);
-    leaveLine(starting, entry);
+    if (state === 'starting') starting -= 1;
+    letIn();
   };
   return {
-    enter(entrant) {
-      const entry: Entry = { entrant, since: performance.now(), state: 'waiting', place: undefined, turn: undefined };
-      if (waiting.size === 0 && starting.size >= STARTING) pump();
+    /** Starts the entrant now, later or never. */
+    enter(entrant: Entrant): Admitted {
+      const entry: Entry = { entrant, state: 'waiting', timer: undefined, place: undefined };
       // A client that waits while there is room has its share.
-      if (turns.has(entrant.client) || !starts(entry)) {
-        if (!places.enter(entrant.client)) refuse(entry, 'full');
-        else wait(entry);
-        lookAgain(entry.since);
-      }
-      return {
-        started() {
-          leaveStart(entry);
-          if (waiting.size > 0) pump();
-        },
-        ended() {
-          end(entry);
-          if (waiting.size > 0) pump();
-        },
-      };
+      if (lines.has(entrant.client) || !starts(entry)) wait(entry);
+      return { started: () => started(entry), ended: () => ended(entry) };
     },
     running: () => running.taken,
-    waiting: () => waiting.size,
-    crowded: () => 2 * running.taken >= bound(),
+    waiting: () => places.taken,
+    /** Whether half of all places to run are taken. */
+    crowded: () => 2 * running.taken >= maxRunning(),
   };
 }
 
-function leaveLine(line: LinkedList<Entry>, entry: Entry): void {
-  if (entry.place !== undefined) line.remove(entry.place);
-  entry.place = undefined;
+/** How much of the time the loop may work before it counts as busy. */
+const BUSY_SHARE = 0.6;
+/** Between two looks, milliseconds. */
+const LOOK_MS = 50;
+
+/**
+ * Compiles whether the event loop has little time left. The share of the last moments is read at
+ * most every `LOOK_MS`, when it is asked for.
+ */
+export function watchLoopLoad(): () => boolean {
+  let last = performance.eventLoopUtilization();
+  let lookedAt = performance.now();
+  let busy = false;
+  return function loopBusy() {
+    const now = performance.now();
+    if (now - lookedAt < LOOK_MS) return busy;
+    const current = performance.eventLoopUtilization();
+    busy = performance.eventLoopUtilization(current, last).utilization > BUSY_SHARE;
+    last = current;
+    lookedAt = now;
+    return busy;
+  };
 }
