@@ -7,24 +7,33 @@ import { endWith } from '../server/http/end-with.ts';
 import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
 import { onceClosed } from '../server/http/once-closed.ts';
 import { noteBodyRelayed, noteRelayEnded } from '../server/http/relayed-body.ts';
+import { requestIdOf } from '../server/http/request-id.ts';
 import type { ClientOf } from '../server/rate-limit/client-address.ts';
 import type { Shares } from '../server/rate-limit/shares.ts';
 import type { Admission, Admitted, NotAdmitted } from './admission.ts';
-import { passedTrailers } from './field-names.ts';
-import { hostRefused } from './host.ts';
+import {
+  cleanRequestHeaders,
+  cleanResponseHeaders,
+  copyHead,
+  type ForwardedFacts,
+  passedTrailers,
+  passesToCaller,
+  publicLinks,
+  unusableAnswer,
+} from './headers.ts';
 import { bytesMoved, bytesSent, LEAST_RATE, type Watch } from './idle-timer.ts';
 import type { BackendProxy, ProxyListener } from './proxy.ts';
-import { cleanRequestHeaders, type ForwardedFacts } from './request-headers.ts';
-import { cleanResponseHeaders, copyHead, passesToCaller, publicLinks, unusableAnswer } from './response-headers.ts';
 
 /**
  * How a passed request ended. `relayed`: to its last byte; `broken`: after its head; `timed_out`:
  * no byte moved for too long; `unusable`: the backend's answer may not be relayed.
  */
-export const ENDS = [
-  ...['relayed', 'broken', 'client_gone', 'unreachable', 'unusable', 'timed_out', 'busy', 'refused'],
-] as const satisfies readonly string[];
-export type End = (typeof ENDS)[number];
+type End = 'relayed' | 'broken' | 'client_gone' | 'unreachable' | 'unusable' | 'timed_out' | 'busy' | 'refused';
+
+/** Counts of how requests ended, none yet. */
+export function noEnds(): Record<End, number> {
+  return { relayed: 0, broken: 0, client_gone: 0, unreachable: 0, unusable: 0, timed_out: 0, busy: 0, refused: 0 };
+}
 
 /** Parts that requests and WebSockets share. */
 export interface RelayParts {
@@ -39,17 +48,17 @@ export interface RelayParts {
   readonly watchIdle: Watch;
   /** What callers know a URL of the backend as; undefined: they cannot reach it. */
   readonly publicUrl: (url: string) => string | undefined;
+  /** Facts of a request for the backend. */
+  readonly factsOf: (req: IncomingMessage, requestId: string) => ForwardedFacts;
+  /** Whether new ones are taken. */
+  readonly accepting: () => boolean;
 }
 
 /** Parts that all passed requests share. */
 interface ExchangeParts extends RelayParts {
   readonly admission: Admission;
   readonly watchRate: Watch;
-  /** Facts of a request for the backend. */
-  readonly factsOf: (req: Request, res: Response) => ForwardedFacts;
-  /** Whether new requests are taken. */
-  readonly accepting: () => boolean;
-  readonly onEnd: (end: End, res: Response) => void;
+  readonly onEnd: (end: End) => void;
 }
 
 /** How long the rest of an upload is read after the answer, milliseconds. */
@@ -64,14 +73,14 @@ const EVENT_STREAM = /^text\/event-stream(?:$|[\s;])/i;
 /** The handler of requests that pass to the backend. Its failures go to `next`. */
 export function passRequests(parts: ExchangeParts): RequestHandler {
   return function passRequest(req, res, next) {
-    const refused = relayedFramingRefused(req) ?? hostRefused(req);
+    const refused = relayedFramingRefused(req);
     if (refused === undefined && parts.accepting()) {
       new Exchange(parts, req, res, next).enter();
       return;
     }
-    parts.onEnd(refused === undefined ? 'busy' : 'refused', res);
+    parts.onEnd(refused === undefined ? 'busy' : 'refused');
     if (refused !== undefined) res.shouldKeepAlive = false;
-    throw refused ?? busy();
+    next(refused ?? busy());
   };
 }
 
@@ -89,6 +98,7 @@ class Exchange implements ProxyListener {
   #toBackend: ClientRequest | undefined;
   readonly #stopWatching: (() => void)[] = [];
   #expectsContinue = false;
+  #passes: ForwardedFacts['passes'] = () => false;
   #interim = 0;
   #answered = false;
   /** Why it ends, once that is known. */
@@ -120,7 +130,9 @@ class Exchange implements ProxyListener {
     const res = this.#res;
     if (res.destroyed) return;
     this.#expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(req.headers.expect ?? '') && req.httpVersion === '1.1';
-    cleanRequestHeaders(req, factsOf(req, res));
+    const facts = factsOf(req, requestIdOf(res));
+    this.#passes = facts.passes;
+    cleanRequestHeaders(req, facts);
     req.url = pathPrefix + req.url;
     // Without a length the end of such an answer is the end of its connection.
     if (req.httpVersion === '1.0') res.shouldKeepAlive = false;
@@ -154,7 +166,7 @@ class Exchange implements ProxyListener {
     // Before the end of the body is piped. Only a chunked body has trailers.
     if (req.headers['transfer-encoding'] !== undefined)
       req.prependOnceListener('end', () => {
-        const trailers = passedTrailers(req.trailers, this.#parts.factsOf(req, res).passes);
+        const trailers = passedTrailers(req.trailers, this.#passes);
         if (trailers.length > 0 && !toBackend.writableEnded) toBackend.addTrailers(trailers);
       });
     toBackend.on('information', ({ statusCode, headers: { link } }) => {
@@ -298,7 +310,7 @@ class Exchange implements ProxyListener {
     const req = this.#req;
     for (const stop of this.#stopWatching) stop();
     this.#end ??= this.#res.writableFinished ? 'relayed' : 'client_gone';
-    this.#parts.onEnd(this.#end, this.#res);
+    this.#parts.onEnd(this.#end);
     const admitted = this.#admitted;
     if (req.complete || req.socket.destroyed) {
       admitted?.ended();

@@ -15,15 +15,6 @@ export interface ProxyListener {
   failed(cause: unknown): void;
 }
 
-export interface BackendProxy {
-  /** Sends a request whose headers and target are those for the backend. */
-  send(req: Request, res: Response, listener: ProxyListener): void;
-  /** The same for a WebSocket; `head`: what came behind the request. */
-  upgrade(req: IncomingMessage, socket: Socket, head: Buffer, listener: ProxyListener): void;
-  /** Closes all connections: what runs fails. */
-  close(): void;
-}
-
 /**
  * How long a connection may stay unused, milliseconds. Below what servers use (5 s in Node, 2 s or
  * more elsewhere): a request that meets the backend's close fails, and only some may be repeated.
@@ -32,8 +23,10 @@ const UNUSED_MS = 1_500;
 /** Connections that are kept for the next requests. */
 const MAX_UNUSED = 64;
 
+export type BackendProxy = ReturnType<typeof createProxy>;
+
 /** `origin`: scheme, host and port of the backend. */
-export function createProxy(origin: string): BackendProxy {
+export function createProxy(origin: string) {
   // Not bounded here: who waits for a connection in its queue could not be ended from outside.
   const agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_UNUSED, timeout: UNUSED_MS });
   const middleware = createProxyMiddleware<Request, Response>({
@@ -48,14 +41,17 @@ export function createProxy(origin: string): BackendProxy {
     plugins: [notifyListeners],
   });
   return {
-    send(req, res, listener) {
+    /** Sends a request whose headers and target are those for the backend. */
+    send(req: Request, res: Response, listener: ProxyListener): void {
       carry(req, listener);
       middleware(req, res, (error) => listener.failed(error)).catch((error: unknown) => listener.failed(error));
     },
-    upgrade(req, socket, head, listener) {
+    /** The same for a WebSocket; `head`: what came behind the request. */
+    upgrade(req: IncomingMessage, socket: Socket, head: Buffer, listener: ProxyListener): void {
       carry(req, listener);
       middleware.upgrade(req as Request, socket, head);
     },
+    /** Closes all connections: what runs fails. */
     close: () => agent.destroy(),
   };
 }

@@ -9,24 +9,24 @@ import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
 import { singleHeader } from '../server/http/headers.ts';
 import { requestIdFor } from '../server/http/request-id.ts';
 import { backendError, busy, type RelayParts } from './exchange.ts';
-import { hostRefused } from './host.ts';
+import { cleanRequestHeaders, cleanResponseHeaders, unusableAnswer } from './headers.ts';
 import { bytesMoved } from './idle-timer.ts';
 import type { ProxyListener } from './proxy.ts';
-import { cleanRequestHeaders, type ForwardedFacts } from './request-headers.ts';
-import { cleanResponseHeaders, unusableAnswer } from './response-headers.ts';
 import type { RequestLine, Route } from './route.ts';
 
 /**
  * How an upgrade ended. `closed`: the WebSocket was open; `declined`: the backend answered without
  * one.
  */
-export const UPGRADE_ENDS = [
-  ...['closed', 'declined', 'client_gone', 'unreachable', 'unusable', 'timed_out', 'busy', 'refused'],
-] as const satisfies readonly string[];
-export type UpgradeEnd = (typeof UPGRADE_ENDS)[number];
+type UpgradeEnd = 'closed' | 'declined' | 'client_gone' | 'unreachable' | 'unusable' | 'timed_out' | 'busy' | 'refused';
+
+/** Counts of how upgrades ended, none yet. */
+export function noUpgradeEnds(): Record<UpgradeEnd, number> {
+  return { closed: 0, declined: 0, client_gone: 0, unreachable: 0, unusable: 0, timed_out: 0, busy: 0, refused: 0 };
+}
 
 /** What is known of an upgrade that is over. */
-export interface EndedUpgrade {
+interface EndedUpgrade {
   readonly end: UpgradeEnd;
   readonly requestId: string;
   /** The status that the caller got; undefined: none. */
@@ -38,9 +38,6 @@ export interface EndedUpgrade {
 
 interface UpgradeParts extends RelayParts {
   readonly routeOf: (req: RequestLine) => Route;
-  readonly factsOf: (req: IncomingMessage, requestId: string) => ForwardedFacts;
-  /** Whether new ones are taken. */
-  readonly accepting: () => boolean;
   /** Counts one that runs; the result ends it. */
   readonly begin: () => () => void;
   readonly onEnd: (ended: EndedUpgrade) => void;
@@ -96,7 +93,7 @@ function refusalOf(req: IncomingMessage, routeOf: (req: RequestLine) => Route): 
   const route = routeOf(req);
   if (route.kind === 'refused') return route.error;
   if (route.kind !== 'pass') return invalid('There is no WebSocket at this path.', 'no_upgrade');
-  const framing = relayedFramingRefused(req) ?? hostRefused(req);
+  const framing = relayedFramingRefused(req);
   if (framing !== undefined) return framing;
   if (hasBody(req.headers)) return invalid('An upgrade has no body.', 'unexpected_body');
   if (!KEY.test(singleHeader(req, 'sec-websocket-key') ?? '') || singleHeader(req, 'sec-websocket-version') !== VERSION)

@@ -1,7 +1,7 @@
 /** `backend`: where the backend is, and the headers that every request to it has. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
-import { mayBeAllowed } from '../../passthrough/request-headers.ts';
+import { mayBeAllowed } from '../../passthrough/headers.ts';
 import { type PassthroughSettings, USUALLY_INTERNAL } from '../../passthrough/settings.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { comparisonFault, readTemplate } from '../../resources/url-template.ts';

@@ -1,6 +1,7 @@
 /** Refuses requests that two HTTP parsers could read differently, before anything else is read. */
 
 import type { IncomingMessage } from 'node:http';
+import { isIPv6 } from 'node:net';
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { belowMount, rawPath } from './target.ts';
@@ -106,12 +107,30 @@ const LEFT_TO_BACKEND = bitsOf(SINGLE_FIELDS.filter((field) => field !== 'host' 
 
 /**
  * The same for a request that passes to the backend: what it means is the backend's to judge, and
- * only its beginning and end must be beyond doubt. Undefined: they are.
+ * only its beginning, its end and its host must be beyond doubt. Undefined: they are.
  */
 export function relayedFramingRefused(req: IncomingMessage): GatewayError | undefined {
-  const fault = delimitingFault(req, LEFT_TO_BACKEND);
+  const fault = delimitingFault(req, LEFT_TO_BACKEND) ?? hostFault(req.headers.host);
   return fault && refusalOf(fault);
 }
+
+const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[([0-9a-f:.]+)\])(?::(\d{1,5}))?$/i;
+/** Of a name in DNS, and its port. */
+const MAX_HOST_LENGTH = 260;
+const MAX_PORT = 65_535;
+
+/** A Host that names no host: sites write links from it, and caches keep them. It may be empty. */
+function hostFault(host = ''): FramingFault | undefined {
+  if (host === '') return undefined;
+  const [matched, address, port = '1'] = (host.length <= MAX_HOST_LENGTH && HOST.exec(host)) || [];
+  const valid = matched !== undefined && (address === undefined || isIPv6(address)) && Number(port) <= MAX_PORT;
+  return valid && Number(port) > 0 ? undefined : HOST_INVALID;
+}
+
+const HOST_INVALID: FramingFault = {
+  reason: 'host_invalid',
+  message: 'Host must be a name or an address, with an optional port from 1 to 65535.',
+};
 
 /**
  * Most fields of a head. The gateway counts them itself: Node 24 drops those beyond its own limit,
