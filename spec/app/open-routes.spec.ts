@@ -4,7 +4,7 @@ import request from 'supertest';
 import { openRoutes, operationsOf, ownPaths } from '../../src/app/open-routes.ts';
 import { noRoute, plainExpress } from '../../src/app/plain-express.ts';
 import { operatorRoutes } from '../../src/operator/api/routes.ts';
-import { takeRoute } from '../../src/passthrough/take-route.ts';
+import { takeRoute } from '../../src/passthrough/route.ts';
 import { errorHandler } from '../../src/pipeline/middleware/error-handler.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { identify, idPrefixes } from '../../src/server/http/request-id.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { createLiteralOrder } from '../../src/passthrough/literal-order.ts';
+import { createLiteralOrder } from '../../src/passthrough/path-guard.ts';
 import { createPathTrie } from '../../src/passthrough/path-trie.ts';
 
 const PARAMETER = /\{[^{}]*\}/;
@@ -40,7 +40,7 @@ describe('many templates at once', () => {
               below,
               owner,
             })),
-            { trims },
+            trims,
           );
           const expressions = templates.map((one) => expressionOf(one, trims));
           for (const one of paths)
@@ -56,7 +56,7 @@ describe('many templates at once', () => {
 
   it('may be thousands of alike ones, of which a path is one', () => {
     const templates = Array.from({ length: 10_000 }, (_, owner) => ({ segments: [[`a${owner}-`, '']], owner }));
-    assert.deepEqual(createPathTrie(templates, { trims: true })('/a9999-x'), [9_999]);
+    assert.deepEqual(createPathTrie(templates, true)('/a9999-x'), [9_999]);
   });
 });
 

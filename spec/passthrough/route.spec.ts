@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AddressedOperation, compileRoutes, type RequestLine, type Route } from '../../src/passthrough/route.ts';
-import { createSecondNames } from '../../src/passthrough/second-names.ts';
+import express, { type ErrorRequestHandler } from 'express';
+import request from 'supertest';
+import { GatewayError } from '../../src/errors.ts';
+import {
+  type AddressedOperation,
+  compileRoutes,
+  type InPlaceRoute,
+  inPlaceOf,
+  onlyInPlace,
+  type RequestLine,
+  type Route,
+  takeRoute,
+} from '../../src/passthrough/route.ts';
 import { reverseTemplate } from '../../src/resources/reverse-template.ts';
 
 type Parts = Parameters<typeof compileRoutes>[0];
@@ -414,9 +425,65 @@ describe('a path of two operations of which one is not sold in place', () => {
 });
 
 describe('the start of a sold path', () => {
-  const secondName = createSecondNames({ sold: ['/orders/{id}/confirm'], excluded: [] }, '');
+  const operations = [operation('POST', '/orders/{id}/confirm')];
   const PATHS = ['/orders/%2f42/confirm::$DATA', '/orders/a%252fb/confirm-all', '/orders/a%5Cb/confirmed'];
   for (const path of PATHS)
-    it(`is found in ${path}, whatever the server decodes`, () => assert.equal(secondName(path, ''), 'path'));
-  it('is not found behind another one', () => assert.equal(secondName('/carts/%2f42/confirmed', ''), undefined));
+    it(`is found in ${path}, whatever the server decodes`, () =>
+      assert.equal(outcome({ operations }, `GET ${path}`), '400 ambiguous_path'));
+  it('is not found behind another one', () =>
+    assert.equal(outcome({ operations }, 'GET /carts/%2f42/confirmed'), 'pass'));
+});
+
+const IN_PLACE: InPlaceRoute = {
+  ...{ resourceId: 'report', asks: 'call', path: '/reports/x', query: '', publicPath: '/reports/x' },
+  allow: 'GET, HEAD, OPTIONS',
+};
+
+/** Says which handler answered a request that has this route. */
+async function answeredBy(route: Route): Promise<string> {
+  const app = express();
+  app.use(
+    takeRoute(
+      () => route,
+      (_req, res) => void res.send('passthrough'),
+    ),
+  );
+  app.use(onlyInPlace((_req, res) => void res.send(`sale of ${inPlaceOf(res)?.resourceId}`)));
+  app.use(
+    (_req, res) => void res.send(`own routes, ${inPlaceOf(res) === undefined ? 'no sale noted' : 'a sale noted'}`),
+  );
+  const failed: ErrorRequestHandler = (error: GatewayError, _req, res, _next) =>
+    void res.status(error.status).set(error.headers).send(error.code);
+  app.use(failed);
+  const answer = await request(app).get('/x');
+  return [answer.status, answer.text, answer.headers['allow']].filter((part) => part !== undefined).join(' ');
+}
+
+describe('a request', () => {
+  const refused = new GatewayError('METHOD_NOT_ALLOWED', { headers: { allow: 'GET' } });
+  for (const [title, route, answer] of [
+    ["of the gateway's own goes to its routes, past those of sales", { kind: 'own' }, '200 own routes, no sale noted'],
+    ['that passes is answered by the passthrough alone', { kind: 'pass' }, '200 passthrough'],
+    ['at an address that sells goes to the sale', { kind: 'in_place', inPlace: IN_PLACE }, '200 sale of report'],
+    ['that is refused gets the error of its route', { kind: 'refused', error: refused }, '405 METHOD_NOT_ALLOWED GET'],
+  ] as const)
+    it(title, async () => assert.equal(await answeredBy(route), answer));
+});
+
+it('the decision is made from the request line as it came', async () => {
+  const seen: unknown[] = [];
+  const app = express();
+  app.use((req, res, next) => {
+    const route = takeRoute(
+      ({ method, url, originalUrl }) => {
+        seen.push([method, url, originalUrl]);
+        return { kind: 'own' };
+      },
+      () => assert.fail('nothing passes'),
+    );
+    route(req, res, next);
+  });
+  app.use((_req, res) => void res.end());
+  await request(app).post('/a//b;c?d=%2f');
+  assert.deepEqual(seen, [['POST', '/a//b;c?d=%2f', '/a//b;c?d=%2f']]);
 });

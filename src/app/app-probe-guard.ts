@@ -19,7 +19,7 @@ const INSTEAD = 'give the merchant a path for its probe that is not sold, or a p
  */
 export function soldTargets(config: RouteSettings): (target: string) => boolean {
   const guarded = operationsOf(config, NO_ADDRESSES).filter((operation) => operation.guarded);
-  const judge = createPathGuard(guarded.map((operation) => ({ ...operation, owner: operation })));
+  const judge = createPathGuard(guarded);
   return (target) => guarded.length > 0 && judge(target).kind !== 'pass';
 }
 

@@ -9,7 +9,7 @@ import { PURCHASE_PATH, purchaseState } from '../adapters/http/purchase-state.ts
 import type { GatewayConfig } from '../config/document/config.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
 import { consoleRoutes } from '../operator/console/routes.ts';
-import { takeRoute } from '../passthrough/take-route.ts';
+import { takeRoute } from '../passthrough/route.ts';
 import { unpaidWork } from '../payments/ledger/unpaid.ts';
 import { entriesOf } from '../payments/x402/wire/bazaar.ts';
 import { compileOffers } from '../payments/x402/wire/offers.ts';

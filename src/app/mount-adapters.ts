@@ -13,7 +13,7 @@ import type * as McpModule from '../adapters/mcp/adapter.ts';
 import { IGNORABLE_CONDITIONS, originAdapter, STRICT_CONDITIONS } from '../adapters/origin/adapter.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Channel } from '../events/event.ts';
-import { inPlaceOf, onlyInPlace } from '../passthrough/take-route.ts';
+import { inPlaceOf, onlyInPlace } from '../passthrough/route.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { ofChannel } from '../server/http/access-record.ts';

@@ -9,11 +9,11 @@ import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import {
   type AddressedOperation,
   compileRoutes,
+  inPlaceOf,
   type OwnPaths,
   type RequestLine,
   type Route,
 } from '../passthrough/route.ts';
-import { inPlaceOf } from '../passthrough/take-route.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';

@@ -53,9 +53,9 @@ function judgeOf(
   paths: readonly { readonly template: string }[],
   queries: readonly (readonly string[])[],
 ): (path: string, query: string) => boolean {
-  let guard: ReturnType<typeof createPathGuard<undefined>> | undefined;
+  let guard: ReturnType<typeof createPathGuard> | undefined;
   return (path, query) => {
-    guard ??= createPathGuard(paths.map(({ template }) => ({ template, owner: undefined })));
+    guard ??= createPathGuard(paths);
     const judge = guard;
     if (paths.length > 0 && spellingsOf(path).some((spelling) => judge(spelling).kind !== 'pass')) return true;
     if (queries.length === 0) return false;

@@ -140,10 +140,8 @@ function describer(config: RouteSettings, operations: readonly ConfiguredOperati
   const ownPathAt = ownPathFinder(config);
   const byId = new Map(config.resources.map((resource) => [resource.id, resource]));
   const guarded = operations.filter((operation) => operation.guarded);
-  const judge = createPathGuard(guarded.map((operation) => ({ ...operation, owner: operation })));
-  const excluded = createPathGuard(
-    (passthrough?.exclude ?? []).map((template) => ({ template, below: true, owner: template })),
-  );
+  const judge = createPathGuard(guarded);
+  const excluded = createPathGuard((passthrough?.exclude ?? []).map((template) => ({ template, below: true })));
   const refusal = (path: string): string => {
     const passage = judge(pathPrefix + samplePath(path));
     if (passage.kind === 'held') return passage.owners.map(soldOver).join('; ');
@@ -186,7 +184,7 @@ function passthroughRows(config: RouteSettings, routeOf: (req: RequestLine) => R
   if (passthrough === undefined) return [{ ...rest, becomes: 'gateway', where: NO_ROUTE }];
   const { include, exclude, allow } = passthrough;
   const ownPathAt = ownPathFinder(config);
-  const excluded = createPathGuard(exclude.map((template) => ({ template, below: true, owner: template })));
+  const excluded = createPathGuard(exclude.map((template) => ({ template, below: true })));
   const ruled = (path: string, outcome: Outcome): RouteRow => ({ path: andBelow(path), method: ANY, ...outcome });
   const usual = exclude === USUALLY_INTERNAL ? ', as usual' : '';
   const never: Outcome = { becomes: 'refused', where: `404: ${EXCLUDED}${usual}` };

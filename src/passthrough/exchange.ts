@@ -84,11 +84,6 @@ export function passRequests(parts: ExchangeParts): RequestHandler {
   };
 }
 
-/** What a request is answered for which there is no room now. */
-export function busy(): GatewayError {
-  return new GatewayError('GATEWAY_BUSY');
-}
-
 class Exchange implements ProxyListener {
   readonly #parts: ExchangeParts;
   readonly #req: Request;
@@ -118,7 +113,7 @@ class Exchange implements ProxyListener {
     this.#admitted = admission.enter({
       client: this.#parts.clientOf(this.#req),
       start: () => this.#start(),
-      refuse: (reason: NotAdmitted) => this.#fail('busy', busyBecause(reason)),
+      refuse: (reason: NotAdmitted) => this.#fail('busy', busy(reason)),
     });
     // It may have started and failed before it was known here.
     if (this.#end !== undefined) this.#admitted.ended();
@@ -204,7 +199,7 @@ class Exchange implements ProxyListener {
       // What it fails with is known here.
       answer.on('error', () => undefined);
       answer.destroy();
-      if (unusable === undefined) this.#fail('busy', busyBecause('streams'));
+      if (unusable === undefined) this.#fail('busy', busy('streams'));
       else this.#fail('unusable', backendError(unusable, answer.statusCode));
       return;
     }
@@ -366,8 +361,9 @@ const BUSY = {
   streams: 'Too many event streams and WebSockets are open already.',
 } as const;
 
-function busyBecause(reason: NotAdmitted | 'streams'): GatewayError {
-  return new GatewayError('GATEWAY_BUSY', { message: BUSY[reason] });
+/** What a request is answered for which there is no room now. */
+export function busy(reason?: NotAdmitted | 'streams'): GatewayError {
+  return new GatewayError('GATEWAY_BUSY', reason && { message: BUSY[reason] });
 }
 
 function tooSlow(): GatewayError {

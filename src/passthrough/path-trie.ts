@@ -7,13 +7,8 @@
 interface TemplatePath<Owner> {
   readonly segments: readonly (readonly string[])[];
   /** Whether everything below it fits as well. */
-  readonly below?: boolean;
+  readonly below?: boolean | undefined;
   readonly owner: Owner;
-}
-
-interface TrieOptions {
-  /** Whether spaces and dots behind a segment, and a last segment of them alone, do not count. */
-  readonly trims: boolean;
 }
 
 interface Found<Owner> {
@@ -36,10 +31,13 @@ interface Child<Owner> {
   readonly node: Node<Owner>;
 }
 
-/** The owners of the templates that a path fits, in the order of the list. */
+/**
+ * Compiles the owners of the templates that a path fits, in the order of the list. `trims`: spaces
+ * and dots behind a segment, and a last segment of them alone, do not count.
+ */
 export function createPathTrie<Owner>(
   paths: readonly TemplatePath<Owner>[],
-  { trims }: TrieOptions,
+  trims: boolean,
 ): (path: string) => readonly Owner[] {
   const root = nodeOf<Owner>();
   for (const [index, { segments, below = false, owner }] of paths.entries()) {

@@ -3,13 +3,21 @@
  * address, the backend's, or refused. Stands in front of the routes and of WebSocket upgrades.
  */
 
+import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../errors.ts';
 import type { AddressReader } from '../resources/reverse-template.ts';
 import { pathShape, templatePath } from '../resources/url-template.ts';
 import { belowMount, originForm } from '../server/http/target.ts';
-import { createPathGuard, hasDotSegment, type RefusedTarget } from './path-guard.ts';
+import {
+  createLiteralOrder,
+  createPathGuard,
+  decodeAll,
+  foldedSegments,
+  hasDotSegment,
+  type RefusedTarget,
+  readings,
+} from './path-guard.ts';
 import { createPathTrie } from './path-trie.ts';
-import { createSecondNames, type SecondName } from './second-names.ts';
 import { type PassthroughSettings, USUALLY_INTERNAL } from './settings.ts';
 
 /** Where a request goes. */
@@ -83,13 +91,13 @@ const PASSED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 /** Compiles the decision. It reads the request line alone, and costs about a microsecond. */
 export function compileRoutes({ own, operations, pathPrefix, passthrough }: RouteParts): (req: RequestLine) => Route {
   const guardedOnes = operations.filter(({ guarded }) => guarded);
-  const judge = createPathGuard(guardedOnes.map((operation) => ({ ...operation, owner: operation })));
+  const judge = createPathGuard(guardedOnes);
   const sold = operations.flatMap(({ method, template, inPlace }) =>
     inPlace === undefined ? [] : [{ method, template, ...inPlace }],
   );
   const soldAt = createPathTrie(
     sold.map((owner) => ({ segments: templatePath(owner.template).split('/').slice(1).map(segmentLiterals), owner })),
-    { trims: false },
+    false,
   );
   const passed =
     passthrough === undefined
@@ -179,8 +187,7 @@ function compilePassed(
   pathPrefix: string,
   guarded: readonly string[],
 ): (method: string, path: string, query: string) => Route {
-  const below = (template: string) => ({ template: pathPrefix + template, below: true, owner: template });
-  const excluded = createPathGuard(exclude.map(below));
+  const excluded = createPathGuard(exclude.map((template) => ({ template: pathPrefix + template, below: true })));
   // The usual list is a guess, whose words are also those of other pages.
   const named = exclude === USUALLY_INTERNAL ? [] : exclude.map((template) => pathPrefix + template);
   const secondName = createSecondNames({ sold: guarded, excluded: named }, pathPrefix);
@@ -192,7 +199,7 @@ function compilePassed(
     if (method === 'TRACE' || method === 'CONNECT') return notAllowed(PASSED_METHODS);
     // Behind a prefix, and where only some paths pass, a path must not lead out of them.
     if ((included !== undefined || pathPrefix !== '') && hasDotSegment(path)) return refusedTarget('ambiguous');
-    if (excluded(path).kind !== 'pass') return refused(notPassed());
+    if (excluded(path).kind !== 'pass') return refused(new GatewayError('NOT_FOUND', { message: NOT_PASSED }));
     if (included?.some((pattern) => pattern.test(path)) === false) return refused(new GatewayError('NOT_FOUND'));
     const second = secondName(path, query);
     if (second === undefined || (allowed.some((pattern) => pattern.test(path)) && !hasDotSegment(path))) return PASS;
@@ -242,14 +249,106 @@ function heldElsewhere(owners: readonly AddressedOperation[]): Route {
   );
 }
 
-function notPassed(): GatewayError {
-  return new GatewayError('NOT_FOUND', {
-    message: 'This path does not pass to the backend unless backend.passthrough is configured so.',
-  });
-}
+const NOT_PASSED = 'This path does not pass to the backend unless backend.passthrough is configured so.';
 
 function notAllowed(allow: string): Route {
   return refused(
     new GatewayError('METHOD_NOT_ALLOWED', { message: `This address serves ${allow}.`, headers: { allow } }),
   );
+}
+
+/** Where a second name stands in a target. */
+type SecondName = 'path' | 'query';
+
+/** Signs of a path in a query: a slash in any form, or a parameter that is one by its name. */
+const NAMING_QUERY = /[/\\%]|(?:path|route|ur[il]|page|src|href|file|endpoint|\br)=/i;
+const NAMING_PARAMETER = /(?:path|route|ur[il]|page|src|href|file|endpoint|^r)$/;
+/** Characters around paths in lists, documents and URLs that are the value of a parameter. */
+const AROUND = /["'()[\]{}<>|,;:=?#&]/g;
+
+/**
+ * Compiles the search for other names that servers give to path templates. Many serve one handler
+ * below a mount, behind a locale or a front controller, with a format suffix, or as the value of a
+ * parameter: `/orders/x`, `/en/orders`, `/index.php/orders`, `/orders.json`, `/image?url=%2Forders`.
+ * The gateway cannot know which of them the merchant's server has, so none passes unless the
+ * configuration names it (contract 7.4). A template without a literal segment has
+ * none that could be told from other paths. `pathPrefix`: where the paths of queries begin.
+ */
+function createSecondNames(
+  { sold, excluded }: { readonly sold: readonly string[]; readonly excluded: readonly string[] },
+  pathPrefix: string,
+): (path: string, query: string) => SecondName | undefined {
+  const literalPaths = (templates: readonly string[]) =>
+    templates.map((template) => literalPath(foldedSegments(template))).filter(({ literals }) => literals.length > 0);
+  const soldPaths = literalPaths(sold);
+  const known = [...soldPaths, ...literalPaths(excluded)];
+  const inOrder = createLiteralOrder(known);
+  // Routers that compare the start of a path take `/orders-all` for `/orders`.
+  const startingWith = createPathTrie(
+    soldPaths.flatMap(({ segments, tail }) => {
+      const last = segments.at(-1)?.[0] ?? '';
+      return tail.length > 0 || last === '' ? [] : [startOf(segments.slice(0, -1), last)];
+    }),
+    true,
+  );
+  const isName = (text: string): boolean => inOrder(text) || startingWith(text).length > 0;
+  return function secondName(path, query) {
+    if (known.length === 0) return undefined;
+    if (readings(path).some(isName)) return 'path';
+    if (!NAMING_QUERY.test(query)) return undefined;
+    return query.split('&').some((pair) => pathsIn(pair).some((text) => isName(`${pathPrefix}/${text}`)))
+      ? 'query'
+      : undefined;
+  };
+}
+
+type Segments = readonly (readonly string[])[];
+
+/** The literal segments, and the ones with parameters behind them: without these it is a list. */
+function literalPath(segments: Segments) {
+  const isLiteral = (segment: readonly string[] | undefined): boolean => segment?.length === 1 && segment[0] !== '';
+  const end = segments.findLastIndex(isLiteral) + 1;
+  const literals = segments.filter(isLiteral).flat();
+  // Servers of files know the root by this name.
+  return { segments, literals: segments.length === 0 ? ['index'] : literals, tail: segments.slice(end) };
+}
+
+function startOf(above: Segments, last: string) {
+  return { segments: [...above, [last, '']], below: true, owner: last };
+}
+
+/** Parts of a pair of a query that may be a path: the value, or the name in front controllers. */
+function pathsIn(pair: string): readonly string[] {
+  const equals = pair.indexOf('=');
+  const name = decodeAll(equals < 0 ? pair : pair.slice(0, equals));
+  const value = equals < 0 ? '' : decodeAll(pair.slice(equals + 1));
+  const found = [name, value].filter((text) => text.includes('/')).map((text) => text.replaceAll(AROUND, '/'));
+  return NAMING_PARAMETER.test(name) ? [...found, value] : found;
+}
+
+/**
+ * Takes requests that are not the gateway's own out of the way of its routes: `pass` answers what
+ * passes, and a sale in place goes on with its route noted.
+ */
+export function takeRoute(routeOf: (req: RequestLine) => Route, pass: RequestHandler): RequestHandler {
+  return function takeRoute(req, res, next) {
+    const route = routeOf(req);
+    if (route.kind === 'refused') throw route.error;
+    if (route.kind === 'pass') return pass(req, res, next);
+    if (route.kind === 'in_place') (res.locals as { inPlace?: InPlaceRoute }).inPlace = route.inPlace;
+    next();
+  };
+}
+
+/** Enters the handlers of sales in place only for them. */
+export function onlyInPlace(router: RequestHandler): RequestHandler {
+  return function onlyInPlace(req, res, next) {
+    if (inPlaceOf(res) === undefined) next();
+    else router(req, res, next);
+  };
+}
+
+/** The route of a sale in place; undefined for every other request. */
+export function inPlaceOf(res: Response): InPlaceRoute | undefined {
+  return (res.locals as { inPlace?: InPlaceRoute }).inPlace;
 }

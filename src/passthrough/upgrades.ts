@@ -11,7 +11,6 @@ import { requestIdFor } from '../server/http/request-id.ts';
 import { backendError, busy, type RelayParts } from './exchange.ts';
 import { cleanRequestHeaders, cleanResponseHeaders, unusableAnswer } from './headers.ts';
 import { bytesMoved } from './idle-timer.ts';
-import type { ProxyListener } from './proxy.ts';
 import type { RequestLine, Route } from './route.ts';
 
 /**
@@ -43,6 +42,8 @@ interface UpgradeParts extends RelayParts {
   readonly onEnd: (ended: EndedUpgrade) => void;
 }
 
+type Over = (end: UpgradeEnd, status: number | undefined) => void;
+
 /** How long the second connection outlasts the first, milliseconds. */
 const LAST_MS = 1_000;
 const VERSION = '13';
@@ -50,7 +51,8 @@ const KEY = /^[A-Za-z0-9+/]{22}==$/;
 const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 export function createUpgrades(parts: UpgradeParts) {
-  const open = new Set<Upgrade>();
+  /** How those that are open fail. */
+  const open = new Set<ReturnType<typeof startUpgrade>>();
   const { lasting, clientOf, accepting, onEnd } = parts;
   return {
     /** Takes a connection that asks for a WebSocket. */
@@ -59,7 +61,7 @@ export function createUpgrades(parts: UpgradeParts) {
       const target = req.url ?? '';
       const requestId = requestIdFor(req, 'req');
       const client = clientOf(req);
-      const over = (end: UpgradeEnd, status: number | undefined): void =>
+      const over: Over = (end, status) =>
         onEnd({ end, requestId, status, ms: Math.round(performance.now() - since), target });
       socket.on('error', () => socket.destroy());
       const refused = refusalOf(req, parts.routeOf) ?? (accepting() && lasting.enter(client) ? undefined : busy());
@@ -69,21 +71,18 @@ export function createUpgrades(parts: UpgradeParts) {
         return;
       }
       const finished = parts.begin();
-      const upgrade = new Upgrade(parts, req, socket, requestId);
-      open.add(upgrade);
-      socket.once('close', () => {
-        open.delete(upgrade);
-        upgrade.cut();
+      const fail = startUpgrade(parts, { req, socket, head, requestId }, (end, status) => {
+        open.delete(fail);
         lasting.leave(client);
         finished();
-        over(upgrade.end ?? 'client_gone', upgrade.status);
+        over(end, status);
       });
-      upgrade.begin(head);
+      open.add(fail);
     },
     open: () => open.size,
     /** Closes those that are open, and refuses those whose handshake is on its way. */
     end(): void {
-      for (const upgrade of open) upgrade.fail('busy', busy());
+      for (const fail of open) fail('busy', busy());
     },
   };
 }
@@ -109,128 +108,113 @@ function invalid(message: string, reason: string): GatewayError {
   return new GatewayError('INPUT_INVALID', { message, details: { reason } });
 }
 
-class Upgrade implements ProxyListener {
-  end: UpgradeEnd | undefined;
-  /** The status that the caller got. */
-  status: number | undefined;
-  readonly #parts: UpgradeParts;
-  readonly #req: IncomingMessage;
-  readonly #socket: Socket;
-  readonly #requestId: string;
-  #toBackend: ClientRequest | undefined;
-  #backend: Socket | undefined;
-  #stopWatching: (() => void) | undefined;
-  #last: NodeJS.Timeout | undefined;
+/** The parts of an upgrade that its connection gives. */
+interface Asked {
+  readonly req: IncomingMessage;
+  readonly socket: Socket;
+  readonly head: Buffer;
+  readonly requestId: string;
+}
 
-  constructor(parts: UpgradeParts, req: IncomingMessage, socket: Socket, requestId: string) {
-    this.#parts = parts;
-    this.#req = req;
-    this.#socket = socket;
-    this.#requestId = requestId;
-  }
-
-  begin(head: Buffer): void {
-    const { proxy, factsOf, pathPrefix, idleTimeoutMs, watchIdle } = this.#parts;
-    const req = this.#req;
-    cleanRequestHeaders(req, factsOf(req, this.#requestId), true);
-    req.url = pathPrefix + req.url;
-    this.#stopWatching = watchIdle(
-      () => this.#moved(),
-      () => this.fail('timed_out', new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: idleTimeoutMs } })),
-    );
-    proxy.upgrade(req, this.#socket, head, this);
-  }
+/** Asks the backend; `onOver` is called once the caller's connection is closed. */
+function startUpgrade(parts: UpgradeParts, { req, socket, head, requestId }: Asked, onOver: Over) {
+  const { idleTimeoutMs } = parts;
+  let toBackend: ClientRequest | undefined;
+  let backend: Socket | undefined;
+  let end: UpgradeEnd | undefined;
+  let status: number | undefined;
+  let last: NodeJS.Timeout | undefined;
 
   /** Bytes so far. Before the answer neither the caller's count nor those of interim answers. */
-  #moved(): number {
-    if (this.#backend !== undefined) return bytesMoved(this.#socket, this.#backend);
-    return this.status === undefined ? 0 : bytesMoved(this.#toBackend?.socket);
-  }
-
-  connected(toBackend: ClientRequest): void {
-    this.#toBackend = toBackend;
-    // Before the listener of the proxy, which relays no answer to a socket that has one.
-    toBackend.once('response', (answer: IncomingMessage) => this.#declined(answer));
-    // The proxy relays every 101, and adds its listener in this turn: it is called behind the check.
-    process.nextTick(() => {
-      const relays = toBackend.listeners('upgrade');
-      toBackend.removeAllListeners('upgrade').once('upgrade', (answer: IncomingMessage, backend: Socket, head) => {
-        if (this.#accepts(answer, backend)) for (const relay of relays) relay.call(toBackend, answer, backend, head);
-      });
-    });
-  }
-
-  failed(cause: unknown): void {
-    this.fail('unreachable', new GatewayError('BACKEND_ERROR', { cause }));
-  }
-
-  /** The backend answered without a WebSocket. The proxy relays that and ends the connection. */
-  #declined(answer: IncomingMessage): void {
-    const unusable = unusableAnswer(answer);
-    if (unusable !== undefined) {
-      this.#unusable(answer, unusable);
+  const moved = (): number => {
+    if (backend !== undefined) return bytesMoved(socket, backend);
+    return status === undefined ? 0 : bytesMoved(toBackend?.socket);
+  };
+  const stopWatching = parts.watchIdle(moved, () =>
+    fail('timed_out', new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: idleTimeoutMs } })),
+  );
+  const cut = (): void => {
+    clearTimeout(last);
+    stopWatching();
+    socket.destroy();
+    backend?.destroy();
+    toBackend?.destroy();
+  };
+  const endSoon = (): void => {
+    last ??= setTimeout(cut, LAST_MS).unref();
+  };
+  /** Answers with an error, or cuts what is open. */
+  const fail = (how: UpgradeEnd, error: GatewayError): void => {
+    const known = end !== undefined;
+    if (!known || how === 'timed_out') end = how;
+    if (known || !socket.writable) {
+      cut();
       return;
     }
-    this.#relay(answer, 'declined', {});
-    answer.once('close', () => this.#endSoon());
-  }
-
+    status = error.status;
+    toBackend?.destroy();
+    backend?.destroy();
+    answerOnSocket(socket, error, requestId);
+  };
+  const unusable = (answer: IncomingMessage, reason: string): void => {
+    answer.on('error', () => undefined);
+    fail('unusable', backendError(reason, answer.statusCode));
+  };
+  const relay = (answer: IncomingMessage, how: UpgradeEnd, added: Readonly<Record<string, string>>): void => {
+    cleanResponseHeaders(answer, parts.publicUrl);
+    Object.assign(answer.headers, added, { 'x-request-id': requestId });
+    end = how;
+    status = answer.statusCode;
+  };
+  /** The backend answered without a WebSocket. The proxy relays that and ends the connection. */
+  const declined = (answer: IncomingMessage): void => {
+    const reason = unusableAnswer(answer);
+    if (reason !== undefined) {
+      unusable(answer, reason);
+      return;
+    }
+    relay(answer, 'declined', {});
+    answer.once('close', endSoon);
+  };
   /** Pairs the two connections: when one of them ends, so does the other. */
-  #accepts(answer: IncomingMessage, backend: Socket): boolean {
-    const { headers } = answer;
-    const accept = createHash('sha1')
-      .update(`${this.#req.headers['sec-websocket-key']}${ACCEPT_GUID}`)
-      .digest('base64');
-    backend.on('error', () => backend.destroy());
-    this.#backend = backend;
-    if (this.#socket.destroyed) this.cut();
-    if (headers.upgrade?.toLowerCase() !== 'websocket' || headers['sec-websocket-accept'] !== accept) {
-      this.#unusable(answer, 'backend_upgrade');
+  const accepts = (answer: IncomingMessage, other: Socket): boolean => {
+    const { upgrade, 'sec-websocket-accept': accept } = answer.headers;
+    other.on('error', () => other.destroy());
+    backend = other;
+    if (socket.destroyed) cut();
+    if (upgrade?.toLowerCase() !== 'websocket' || accept !== acceptOf(req)) {
+      unusable(answer, 'backend_upgrade');
       return false;
     }
-    this.#relay(answer, 'closed', { connection: 'Upgrade', upgrade: 'websocket' });
+    relay(answer, 'closed', { connection: 'Upgrade', upgrade: 'websocket' });
     delete answer.headers['content-length'];
-    for (const side of [this.#socket, backend])
-      side.once('end', () => this.#endSoon()).once('close', () => this.#endSoon());
+    for (const side of [socket, other]) side.once('end', endSoon).once('close', endSoon);
     return true;
-  }
+  };
+  socket.once('close', () => {
+    cut();
+    onOver(end ?? 'client_gone', status);
+  });
+  cleanRequestHeaders(req, parts.factsOf(req, requestId), true);
+  req.url = parts.pathPrefix + req.url;
+  parts.proxy.upgrade(req, socket, head, {
+    connected(request) {
+      toBackend = request;
+      // Before the listener of the proxy, which relays no answer to a socket that has one.
+      request.once('response', declined);
+      // The proxy relays every 101, and adds its listener in this turn: it is called behind the check.
+      process.nextTick(() => {
+        const relays = request.listeners('upgrade');
+        request.removeAllListeners('upgrade').once('upgrade', (answer: IncomingMessage, other: Socket, rest) => {
+          if (accepts(answer, other)) for (const relays101 of relays) relays101.call(request, answer, other, rest);
+        });
+      });
+    },
+    failed: (cause) => fail('unreachable', new GatewayError('BACKEND_ERROR', { cause })),
+  });
+  return fail;
+}
 
-  #relay(answer: IncomingMessage, end: UpgradeEnd, added: Readonly<Record<string, string>>): void {
-    cleanResponseHeaders(answer, this.#parts.publicUrl);
-    Object.assign(answer.headers, added, { 'x-request-id': this.#requestId });
-    this.end = end;
-    this.status = answer.statusCode;
-  }
-
-  #unusable(answer: IncomingMessage, reason: string): void {
-    answer.on('error', () => undefined);
-    this.fail('unusable', backendError(reason, answer.statusCode));
-  }
-
-  /** Answers with an error, or cuts what is open. */
-  fail(end: UpgradeEnd, error: GatewayError): void {
-    const known = this.end !== undefined;
-    if (!known || end === 'timed_out') this.end = end;
-    if (known || !this.#socket.writable) {
-      this.cut();
-      return;
-    }
-    this.status = error.status;
-    this.#toBackend?.destroy();
-    this.#backend?.destroy();
-    answerOnSocket(this.#socket, error, this.#requestId);
-  }
-
-  #endSoon(): void {
-    this.#last ??= setTimeout(() => this.cut(), LAST_MS).unref();
-  }
-
-  /** Ends both connections. */
-  cut(): void {
-    clearTimeout(this.#last);
-    this.#stopWatching?.();
-    this.#socket.destroy();
-    this.#backend?.destroy();
-    this.#toBackend?.destroy();
-  }
+function acceptOf({ headers }: IncomingMessage): string {
+  return createHash('sha1').update(`${headers['sec-websocket-key']}${ACCEPT_GUID}`).digest('base64');
 }

@@ -3,7 +3,7 @@
 import { createPathGuard } from '../../src/passthrough/path-guard.ts';
 import { SOLD } from './paths.ts';
 
-const judge = createPathGuard(SOLD.map((operation) => ({ ...operation, owner: operation.id })));
+const judge = createPathGuard(SOLD);
 
 const USUAL: Readonly<Record<string, string>> = {
   plain: '/files/2024/summary.html?x=1&y=2',

@@ -4,7 +4,7 @@ import { type RequestHandler, Router } from 'express';
 import { originAdapter } from '../../../src/adapters/origin/adapter.ts';
 import { openRoutes } from '../../../src/app/open-routes.ts';
 import { noRoute } from '../../../src/app/plain-express.ts';
-import { onlyInPlace, takeRoute } from '../../../src/passthrough/take-route.ts';
+import { onlyInPlace, takeRoute } from '../../../src/passthrough/route.ts';
 import { compileOffers } from '../../../src/payments/x402/wire/offers.ts';
 import { currentCall, type ReceivedCall } from '../../../src/pipeline/call.ts';
 import { compileCatalogue } from '../../../src/resources/catalogue.ts';

@@ -39,8 +39,6 @@ export function leaveInOrder(app: Express, closing: () => boolean): void {
       const unread = bodyUnread(this.req);
       const relayed = isBodyRelayed(this.req);
       if ((unread && !relayed) || closing()) this.shouldKeepAlive = false;
-      // A relayed answer brings a Connection of its own, which Node would obey in place of this.
-      if (this.hasHeader('connection')) this.setHeader('connection', this.shouldKeepAlive ? 'keep-alive' : 'close');
       if (!this.shouldKeepAlive) endAfter(this, unread, relayed);
       return writeHead.apply(this, head);
     },
