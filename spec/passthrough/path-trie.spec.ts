@@ -22,8 +22,12 @@ interface Template {
 function expressionOf({ segments, below }: Template, trims: boolean): RegExp {
   const trimmable = trims ? '[ .]*' : '';
   const source = segments.map((text) => {
-    const [first = '', ...others] = text.split(PARAMETER).map((part) => RegExp.escape(part));
-    return `/${[first, ...others].join('[^/]*')}${trimmable}`;
+    // Where they do not count behind a segment, they do not count behind that of a template.
+    const counted = trims && !PARAMETER.test(text) ? text.replace(/[ .]+$/, '') : text;
+    return `/${counted
+      .split(PARAMETER)
+      .map((part) => RegExp.escape(part))
+      .join('[^/]*')}${trimmable}`;
   });
   const end = trims && !below ? '(?:/[ .]*)?' : '';
   return new RegExp(`^${source.join('')}${below ? '(?:/.*)?' : end}$`, 's');

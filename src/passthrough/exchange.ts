@@ -22,7 +22,7 @@ import {
   unusableAnswer,
 } from './headers.ts';
 import { bytesMoved, bytesSent, LEAST_RATE, type Watch } from './idle-timer.ts';
-import type { BackendProxy, ProxyListener } from './proxy.ts';
+import type { BackendProxy } from './proxy.ts';
 
 /**
  * How a passed request ended. `relayed`: to its last byte; `broken`: after its head; `timed_out`:
@@ -75,7 +75,7 @@ export function passRequests(parts: ExchangeParts): RequestHandler {
   return function passRequest(req, res, next) {
     const refused = relayedFramingRefused(req);
     if (refused === undefined && parts.accepting()) {
-      new Exchange(parts, req, res, next).enter();
+      exchange(parts, req, res, next);
       return;
     }
     parts.onEnd(refused === undefined ? 'busy' : 'refused');
@@ -84,147 +84,68 @@ export function passRequests(parts: ExchangeParts): RequestHandler {
   };
 }
 
-class Exchange implements ProxyListener {
-  readonly #parts: ExchangeParts;
-  readonly #req: Request;
-  readonly #res: Response;
-  readonly #next: (error: unknown) => void;
-  #admitted: Admitted | undefined;
-  #toBackend: ClientRequest | undefined;
-  readonly #stopWatching: (() => void)[] = [];
-  #expectsContinue = false;
-  #passes: ForwardedFacts['passes'] = () => false;
-  #interim = 0;
-  #answered = false;
+function exchange(parts: ExchangeParts, req: Request, res: Response, next: (error: unknown) => void): void {
+  const { lasting, publicUrl } = parts;
+  const client = parts.clientOf(req);
+  const { socket } = req;
+  const stopWatching: (() => void)[] = [];
+  let admitted: Admitted | undefined;
+  let toBackend: ClientRequest | undefined;
+  let interim = 0;
+  let answered = false;
   /** Why it ends, once that is known. */
-  #end: End | undefined;
+  let end: End | undefined;
 
-  constructor(parts: ExchangeParts, req: Request, res: Response, next: (error: unknown) => void) {
-    this.#parts = parts;
-    this.#req = req;
-    this.#res = res;
-    this.#next = next;
-  }
-
-  enter(): void {
-    const { admission } = this.#parts;
-    onceClosed(this.#res, () => this.#closed());
-    if (this.#end !== undefined) return;
-    this.#admitted = admission.enter({
-      client: this.#parts.clientOf(this.#req),
-      start: () => this.#start(),
-      refuse: (reason: NotAdmitted) => this.#fail('busy', busy(reason)),
-    });
-    // It may have started and failed before it was known here.
-    if (this.#end !== undefined) this.#admitted.ended();
-  }
-
-  #start(): void {
-    const { proxy, factsOf, pathPrefix, watchIdle } = this.#parts;
-    const req = this.#req;
-    const res = this.#res;
-    if (res.destroyed) return;
-    this.#expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(req.headers.expect ?? '') && req.httpVersion === '1.1';
-    const facts = factsOf(req, requestIdOf(res));
-    this.#passes = facts.passes;
-    cleanRequestHeaders(req, facts);
-    req.url = pathPrefix + req.url;
-    // Without a length the end of such an answer is the end of its connection.
-    if (req.httpVersion === '1.0') res.shouldKeepAlive = false;
-    noteBodyRelayed(req);
-    req.once('error', (cause) => this.#brokenBody(cause));
-    this.#stopWatching.push(
-      watchIdle(
-        () => this.#moved(),
-        () => this.#silent(),
-      ),
+  /** Whether the backend would take more of an upload that has not ended. */
+  const callerUploads = (): boolean => !req.complete && toBackend?.writableNeedDrain === false;
+  /**
+   * Bytes of this exchange so far. Behind a request's body come those of the caller's next one.
+   * Before the head of the answer those of the backend do not count: they are interim answers.
+   */
+  const moved = (): number => {
+    const came = req.complete ? 0 : socket.bytesRead;
+    const back = toBackend?.socket;
+    return answered ? bytesMoved(back) + came + bytesSent(socket) : bytesSent(back) + came;
+  };
+  /** Ends it where its caller is too slow, in either direction. */
+  const watchRate = (): void => {
+    const waits = (): boolean => callerUploads() || res.writableLength > 0;
+    const rate = (): number | undefined => (waits() ? bytesMoved(socket) : undefined);
+    stopWatching.push(parts.watchRate(rate, () => fail('timed_out', tooSlow())));
+  };
+  /** No byte moved for too long. */
+  const silent = (): void =>
+    fail(
+      'timed_out',
+      callerUploads()
+        ? new GatewayError('INPUT_INVALID', { details: { reason: 'request_timeout' } })
+        : new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: parts.idleTimeoutMs } }),
     );
-    proxy.send(req, res, this);
-  }
-
-  connected(toBackend: ClientRequest): void {
-    const req = this.#req;
-    const res = this.#res;
-    this.#toBackend = toBackend;
-    if (res.destroyed || this.#end !== undefined) {
+  /** Answers with an error, or breaks the answer off where it has begun. The first one counts. */
+  const fail = (how: End, error: GatewayError): void => {
+    if (end !== undefined || res.writableFinished || res.destroyed) return;
+    end = res.headersSent && how === 'unreachable' ? 'broken' : how;
+    admitted?.ended();
+    if (toBackend !== undefined) {
+      req.unpipe(toBackend);
       toBackend.destroy();
+    }
+    if (res.headersSent) {
+      res.destroy();
       return;
     }
-    if (this.#expectsContinue) res.writeContinue();
-    // Node keeps the head until the body begins, and the backend may answer before that.
-    if (hasBody(req.headers)) {
-      this.#watchRate();
-      setImmediate(() => {
-        if (!toBackend.destroyed) toBackend.flushHeaders();
-      });
-    }
-    // Before the end of the body is piped. Only a chunked body has trailers.
-    if (req.headers['transfer-encoding'] !== undefined)
-      req.prependOnceListener('end', () => {
-        const trailers = passedTrailers(req.trailers, this.#passes);
-        if (trailers.length > 0 && !toBackend.writableEnded) toBackend.addTrailers(trailers);
-      });
-    toBackend.on('information', ({ statusCode, headers: { link } }) => {
-      this.#interim += 1;
-      if (this.#interim > MAX_INTERIM) this.#fail('unusable', backendError('backend_status', statusCode));
-      else if (statusCode === EARLY_HINTS && typeof link === 'string') this.#relayHints(link);
-    });
-    // Upgrades were not asked for: their header does not pass.
-    toBackend.on('upgrade', (_answer, socket) => {
-      socket.destroy();
-      this.#fail('unusable', backendError('backend_upgrade'));
-    });
-  }
-
-  #relayHints(link: string): void {
-    if (this.#res.headersSent || this.#req.httpVersion !== '1.1') return;
-    try {
-      this.#res.writeEarlyHints({ link: publicLinks(link, this.#parts.publicUrl) ?? [] });
-    } catch {
-      // Hints in a form that Node does not write are only hints.
-    }
-  }
-
-  answered(answer: IncomingMessage): void {
-    const res = this.#res;
-    if (this.#end !== undefined || res.destroyed) {
-      answer.destroy();
-      return;
-    }
-    this.#answered = true;
-    this.#admitted?.started();
-    const unusable = unusableAnswer(answer);
-    const lasts = EVENT_STREAM.test(answer.headers['content-type'] ?? '');
-    if (unusable !== undefined || (lasts && !this.#takesLasting())) {
-      // What it fails with is known here.
-      answer.on('error', () => undefined);
-      answer.destroy();
-      if (unusable === undefined) this.#fail('busy', busy('streams'));
-      else this.#fail('unusable', backendError(unusable, answer.statusCode));
-      return;
-    }
-    // The library breaks the answer to the caller after that.
-    answer.once('error', () => {
-      if (!res.destroyed) this.#end ??= 'broken';
-    });
-    const chunked = answer.headers['transfer-encoding'] !== undefined;
-    cleanResponseHeaders(answer, this.#parts.publicUrl);
-    copyHead(answer, res);
-    // What came in one read with the head is there in this turn.
-    process.nextTick(() => {
-      relayBody(answer, res, chunked);
-      if (!res.writableEnded || res.writableLength > 0) this.#watchRate();
-    });
-  }
-
+    noteRelayEnded(req);
+    // The head of an answer may be copied that broke before it went out.
+    for (const name of res.getHeaderNames()) if (name !== 'x-request-id') res.removeHeader(name);
+    res.statusMessage = '';
+    next(error);
+  };
   /** Changes its place for one of those that last. False: there is none for this caller. */
-  #takesLasting(): boolean {
-    const { lasting, clientOf } = this.#parts;
-    const client = clientOf(this.#req);
+  const takesLasting = (): boolean => {
     if (!lasting.enter(client)) return false;
-    this.#admitted?.ended();
+    admitted?.ended();
     let over = false;
-    this.#admitted = {
+    admitted = {
       started: () => undefined,
       ended() {
         if (!over) lasting.leave(client);
@@ -232,101 +153,129 @@ class Exchange implements ProxyListener {
       },
     };
     return true;
-  }
-
-  /**
-   * Bytes of this exchange so far. Behind a request's body come those of the caller's next one.
-   * Before the head of the answer those of the backend do not count: they are interim answers.
-   */
-  #moved(): number {
-    const { complete, socket } = this.#req;
-    const toBackend = this.#toBackend?.socket;
-    const came = complete ? 0 : socket.bytesRead;
-    return this.#answered ? bytesMoved(toBackend) + came + bytesSent(socket) : bytesSent(toBackend) + came;
-  }
-
-  /** Whether the backend would take more of an upload that has not ended. */
-  #callerUploads(): boolean {
-    return !this.#req.complete && this.#toBackend?.writableNeedDrain === false;
-  }
-
-  /** Ends it where its caller is too slow, in either direction. */
-  #watchRate(): void {
-    const { socket } = this.#req;
-    const waits = (): boolean => this.#callerUploads() || this.#res.writableLength > 0;
-    const moved = (): number | undefined => (waits() ? bytesMoved(socket) : undefined);
-    this.#stopWatching.push(this.#parts.watchRate(moved, () => this.#fail('timed_out', tooSlow())));
-  }
-
-  /** The caller's own bytes ended it; the proxy would report it as its failure. */
-  #brokenBody(cause: unknown): void {
-    const error = new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause });
-    this.#fail('refused', cause instanceof GatewayError ? cause : error);
-  }
-
-  failed(cause: unknown): void {
-    this.#fail('unreachable', new GatewayError('BACKEND_ERROR', { cause }));
-  }
-
-  /** No byte moved for too long. */
-  #silent(): void {
-    this.#fail(
-      'timed_out',
-      this.#callerUploads()
-        ? new GatewayError('INPUT_INVALID', { details: { reason: 'request_timeout' } })
-        : new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: this.#parts.idleTimeoutMs } }),
-    );
-  }
-
-  /** Answers with an error, or breaks the answer off where it has begun. The first one counts. */
-  #fail(end: End, error: GatewayError): void {
-    const res = this.#res;
-    if (this.#end !== undefined || res.writableFinished || res.destroyed) return;
-    this.#end = res.headersSent && end === 'unreachable' ? 'broken' : end;
-    this.#admitted?.ended();
-    const toBackend = this.#toBackend;
-    if (toBackend !== undefined) {
-      this.#req.unpipe(toBackend);
-      toBackend.destroy();
+  };
+  const relayHints = (link: string): void => {
+    if (res.headersSent || req.httpVersion !== '1.1') return;
+    try {
+      res.writeEarlyHints({ link: publicLinks(link, publicUrl) ?? [] });
+    } catch {
+      // Hints in a form that Node does not write are only hints.
     }
-    if (res.headersSent) {
-      res.destroy();
+  };
+  const connected = (request: ClientRequest, { passes }: ForwardedFacts, expectsContinue: boolean): void => {
+    toBackend = request;
+    if (res.destroyed || end !== undefined) {
+      request.destroy();
       return;
     }
-    noteRelayEnded(this.#req);
-    // The proxy may have copied the head of an answer that broke before it went out.
-    for (const name of res.getHeaderNames()) if (name !== 'x-request-id') res.removeHeader(name);
-    res.statusMessage = '';
-    this.#next(error);
-  }
-
-  /** The answer is out, or its connection is gone. */
-  #closed(): void {
-    const req = this.#req;
-    for (const stop of this.#stopWatching) stop();
-    this.#end ??= this.#res.writableFinished ? 'relayed' : 'client_gone';
-    this.#parts.onEnd(this.#end);
-    const admitted = this.#admitted;
-    if (req.complete || req.socket.destroyed) {
-      admitted?.ended();
-      return;
+    if (expectsContinue) res.writeContinue();
+    // Node keeps the head until the body begins, and the backend may answer before that.
+    if (hasBody(req.headers)) {
+      watchRate();
+      setImmediate(() => {
+        if (!request.destroyed) request.flushHeaders();
+      });
     }
-    // The proxy reads and drops the rest, behind which the next request is. Until then it runs.
-    const { socket } = req;
-    const until = socket.bytesRead + REST_BYTES;
-    const timer = setTimeout(() => socket.destroy(), REST_MS).unref();
-    req.on('data', () => {
-      if (socket.bytesRead > until) socket.destroy();
+    // Before the end of the body is piped. Only a chunked body has trailers.
+    if (req.headers['transfer-encoding'] !== undefined)
+      req.prependOnceListener('end', () => {
+        const trailers = passedTrailers(req.trailers, passes);
+        if (trailers.length > 0 && !request.writableEnded) request.addTrailers(trailers);
+      });
+    request.on('information', ({ statusCode, headers: { link } }) => {
+      interim += 1;
+      if (interim > MAX_INTERIM) fail('unusable', backendError('backend_status', statusCode));
+      else if (statusCode === EARLY_HINTS && typeof link === 'string') relayHints(link);
     });
-    const over = (): void => {
-      clearTimeout(timer);
-      socket.off('close', over);
-      admitted?.ended();
-    };
-    for (const event of ['end', 'close']) req.once(event, over);
-    // A request whose connection is cut behind its answer is not told.
-    socket.once('close', over);
+    // Upgrades were not asked for: their header does not pass.
+    request.on('upgrade', (_answer, tunnel) => {
+      tunnel.destroy();
+      fail('unusable', backendError('backend_upgrade'));
+    });
+  };
+  const relay = (answer: IncomingMessage): void => {
+    if (end !== undefined || res.destroyed) {
+      answer.destroy();
+      return;
+    }
+    answered = true;
+    admitted?.started();
+    const unusable = unusableAnswer(answer);
+    const lasts = EVENT_STREAM.test(answer.headers['content-type'] ?? '');
+    if (unusable !== undefined || (lasts && !takesLasting())) {
+      // What it fails with is known here.
+      answer.on('error', () => undefined);
+      answer.destroy();
+      if (unusable === undefined) fail('busy', busy('streams'));
+      else fail('unusable', backendError(unusable, answer.statusCode));
+      return;
+    }
+    // The library breaks the answer to the caller after that.
+    answer.once('error', () => {
+      if (!res.destroyed) end ??= 'broken';
+    });
+    const chunked = answer.headers['transfer-encoding'] !== undefined;
+    cleanResponseHeaders(answer, publicUrl);
+    copyHead(answer, res);
+    // What came in one read with the head is there in this turn.
+    process.nextTick(() => {
+      relayBody(answer, res, chunked);
+      if (!res.writableEnded || res.writableLength > 0) watchRate();
+    });
+  };
+  const start = (): void => {
+    if (res.destroyed) return;
+    const expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(req.headers.expect ?? '') && req.httpVersion === '1.1';
+    const facts = parts.factsOf(req, requestIdOf(res));
+    cleanRequestHeaders(req, facts);
+    req.url = parts.pathPrefix + req.url;
+    // Without a length the end of such an answer is the end of its connection.
+    if (req.httpVersion === '1.0') res.shouldKeepAlive = false;
+    noteBodyRelayed(req);
+    // The caller's own bytes ended it; the proxy would report it as its failure.
+    req.once('error', (cause) => {
+      const error = new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause });
+      fail('refused', cause instanceof GatewayError ? cause : error);
+    });
+    stopWatching.push(parts.watchIdle(moved, silent));
+    parts.proxy.send(req, res, {
+      connected: (request) => connected(request, facts, expectsContinue),
+      answered: relay,
+      failed: (cause) => fail('unreachable', new GatewayError('BACKEND_ERROR', { cause })),
+    });
+  };
+  onceClosed(res, () => {
+    for (const stop of stopWatching) stop();
+    end ??= res.writableFinished ? 'relayed' : 'client_gone';
+    parts.onEnd(end);
+    readRest(req, () => admitted?.ended());
+  });
+  if (end !== undefined) return;
+  admitted = parts.admission.enter({ client, start, refuse: (reason) => fail('busy', busy(reason)) });
+  // It may have started and failed before it was known here.
+  if (end !== undefined) admitted.ended();
+}
+
+/** The proxy reads and drops the rest of a body, behind which the next request is: within bounds. */
+function readRest(req: Request, over: () => void): void {
+  const { socket } = req;
+  if (req.complete || socket.destroyed) {
+    over();
+    return;
   }
+  const until = socket.bytesRead + REST_BYTES;
+  const timer = setTimeout(() => socket.destroy(), REST_MS).unref();
+  req.on('data', () => {
+    if (socket.bytesRead > until) socket.destroy();
+  });
+  const ended = (): void => {
+    clearTimeout(timer);
+    socket.off('close', ended);
+    over();
+  };
+  for (const event of ['end', 'close']) req.once(event, ended);
+  // A request whose connection is cut behind its answer is not told.
+  socket.once('close', ended);
 }
 
 /** The largest answer that goes out as a whole with its head, bytes. */

@@ -18,17 +18,12 @@ interface Found<Owner> {
 }
 
 interface Node<Owner> {
-  /** By their text without spaces and dots at its end. */
-  readonly literals: Map<string, Child<Owner>[]>;
+  /** By their text; without spaces and dots at its end where these do not count. */
+  readonly literals: Map<string, Node<Owner>>;
   /** Segments with parameters, by their literals. */
-  readonly patterns: Map<string, Child<Owner>>;
+  readonly patterns: Map<string, { readonly literals: readonly string[]; readonly node: Node<Owner> }>;
   readonly here: Found<Owner>[];
   readonly below: Found<Owner>[];
-}
-
-interface Child<Owner> {
-  readonly literals: readonly string[];
-  readonly node: Node<Owner>;
 }
 
 /**
@@ -39,9 +34,18 @@ export function createPathTrie<Owner>(
   paths: readonly TemplatePath<Owner>[],
   trims: boolean,
 ): (path: string) => readonly Owner[] {
+  const keyOf = trims ? trimmed : (segment: string): string => segment;
+  const childOf = ({ literals, patterns }: Node<Owner>, segment: readonly string[]): Node<Owner> => {
+    const [first = '', ...others] = segment;
+    const key = others.length === 0 ? keyOf(first) : JSON.stringify(segment);
+    const node = (others.length === 0 ? literals.get(key) : patterns.get(key)?.node) ?? nodeOf();
+    if (others.length === 0) literals.set(key, node);
+    else patterns.set(key, { literals: segment, node });
+    return node;
+  };
   const root = nodeOf<Owner>();
   for (const [index, { segments, below = false, owner }] of paths.entries()) {
-    const node = segments.reduce<Node<Owner>>(childOf, root);
+    const node = segments.reduce(childOf, root);
     (below ? node.below : node.here).push({ index, owner });
   }
   return function fitting(path) {
@@ -50,11 +54,11 @@ export function createPathTrie<Owner>(
     const descend = (node: Node<Owner>, at: number): void => {
       found.push(...node.below);
       const segment = segments[at];
-      const isLast = at === segments.length - 1;
-      if (segment === undefined || (trims && isLast && trimmed(segment) === '')) found.push(...node.here);
+      if (segment === undefined || (trims && at === segments.length - 1 && keyOf(segment) === ''))
+        found.push(...node.here);
       if (segment === undefined) return;
-      for (const child of node.literals.get(trimmed(segment)) ?? [])
-        if (fits(child.literals, segment, trims)) descend(child.node, at + 1);
+      const literal = node.literals.get(keyOf(segment));
+      if (literal !== undefined) descend(literal, at + 1);
       for (const child of node.patterns.values()) if (fits(child.literals, segment, trims)) descend(child.node, at + 1);
     };
     descend(root, 0);
@@ -66,37 +70,19 @@ function nodeOf<Owner>(): Node<Owner> {
   return { literals: new Map(), patterns: new Map(), here: [], below: [] };
 }
 
-function childOf<Owner>(node: Node<Owner>, literals: readonly string[]): Node<Owner> {
-  const [first = '', ...others] = literals;
-  if (others.length > 0) {
-    const key = JSON.stringify(literals);
-    const known = node.patterns.get(key) ?? { literals, node: nodeOf<Owner>() };
-    node.patterns.set(key, known);
-    return known.node;
-  }
-  const key = trimmed(first);
-  const alike = node.literals.get(key) ?? [];
-  const known = alike.find((child) => child.literals[0] === first);
-  if (known !== undefined) return known.node;
-  const made = { literals, node: nodeOf<Owner>() };
-  node.literals.set(key, [...alike, made]);
-  return made.node;
-}
-
 /** Whether literals stand in a segment in order, the first at its start, the last at its end. */
 function fits(literals: readonly string[], segment: string, trims: boolean): boolean {
   const [first = '', ...others] = literals;
   const last = others.pop();
   if (!segment.startsWith(first)) return false;
   let at = first.length;
-  if (last === undefined) return isEnd(segment, at, trims);
   for (const literal of others) {
     const found = segment.indexOf(literal, at);
     if (found < 0) return false;
     at = found + literal.length;
   }
   // A parameter at the end takes the rest.
-  if (last === '') return true;
+  if (last === undefined || last === '') return true;
   const found = segment.lastIndexOf(last);
   return found >= at && isEnd(segment, found + last.length, trims);
 }
