@@ -147,11 +147,7 @@ describe('the headers that a backend gets', () => {
 });
 
 describe('the headers that a caller gets', () => {
-  const publicUrl = publicUrls({
-    origin: 'http://127.0.0.1:3000',
-    pathPrefix: '/shop',
-    publicBaseUrl: 'https://api.shop.example',
-  });
+  const publicUrl = publicUrls('http://127.0.0.1:3000', '/shop', 'https://api.shop.example');
 
   it('are those of the backend, without those of its connection and of payments', () => {
     const answer = message({

@@ -8,8 +8,6 @@ import { ProblemList } from '../problems/problem.ts';
 import { APP_PROBES, type AppProbeSettings, appProbeVariable, readAppProbes } from '../sidecar/app-probe-settings.ts';
 import { operationsOf, type RouteSettings } from './open-routes.ts';
 
-/** Addresses in place are judged as the paths of their operations. */
-const NO_ADDRESSES = { byId: new Map<string, never>() };
 /** What a pod without a wish of its own should do. */
 const INSTEAD = 'give the merchant a path for its probe that is not sold, or a probe of another kind';
 
@@ -18,7 +16,7 @@ const INSTEAD = 'give the merchant a path for its probe that is not sold, or a p
  * the same routes are often served on a second one, with TLS.
  */
 export function soldTargets(config: RouteSettings): (target: string) => boolean {
-  const guarded = operationsOf(config, NO_ADDRESSES).filter((operation) => operation.guarded);
+  const guarded = operationsOf(config).filter((operation) => operation.guarded);
   const judge = createPathGuard(guarded);
   return (target) => guarded.length > 0 && judge(target).kind !== 'pass';
 }

@@ -24,7 +24,7 @@ import { clientAddress, clientNetwork } from '../server/rate-limit/client-addres
 import { Shares } from '../server/rate-limit/shares.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
-import { type Log, upgradeLog } from '../telemetry/log/log.ts';
+import { type Log, logUpgrade } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 interface PassthroughParts {
@@ -44,15 +44,13 @@ interface PassthroughParts {
 /** Opens what passes to the backend. */
 export function openPassthrough(parts: PassthroughParts) {
   const { now, settings, lifecycle, fence, log, metrics, routeOf } = parts;
-  const { backend, merchant } = now();
-  const { origin, pathPrefix } = backend;
+  const { origin, pathPrefix } = now().backend;
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
   const admission = createAdmission(() => now().limits.maxPassthrough, watchLoopLoad());
   const lasting = new Shares(() => now().limits.maxUpgrades);
   const ends = noEnds();
   const upgradeEnds = noUpgradeEnds();
-  const logUpgrade = upgradeLog(log);
   const relayed = {
     proxy,
     lasting,
@@ -60,7 +58,7 @@ export function openPassthrough(parts: PassthroughParts) {
     idleTimeoutMs,
     clientOf: (req: IncomingMessage) => clientNetwork(now().server.trustProxy)(req),
     watchIdle: createIdleWatch(idleTimeoutMs),
-    publicUrl: publicUrls({ origin, pathPrefix, publicBaseUrl: merchant.publicBaseUrl }),
+    publicUrl: publicUrls(origin, pathPrefix, now().merchant.publicBaseUrl),
     factsOf: readFacts(now),
   };
   const pass = passRequests({
@@ -77,9 +75,9 @@ export function openPassthrough(parts: PassthroughParts) {
     routeOf,
     accepting: () => !lifecycle.draining() && !fence.up(),
     begin: lifecycle.begin,
-    onEnd(ended) {
+    onEnd({ target, ...ended }) {
       upgradeEnds[ended.end] += 1;
-      logUpgrade(ended);
+      logUpgrade(log, target, ended);
     },
   });
   lifecycle.onDraining(upgrades.end);

@@ -25,7 +25,7 @@ import { keyDocuments } from './public-routes.ts';
 /** Undefined: nothing is sold in place and nothing passes, so all requests are its own. */
 export function openRoutes(
   config: RouteSettings,
-  catalogue: Pick<Catalogue, 'byId'>,
+  catalogue?: Pick<Catalogue, 'byId'>,
 ): ((req: RequestLine) => Route) | undefined {
   const { passthrough, pathPrefix } = config.backend;
   if (passthrough === undefined && config.resources.every(({ address }) => address === undefined)) return undefined;
@@ -80,15 +80,15 @@ export interface ConfiguredOperation extends AddressedOperation {
   readonly resource: ResourceConfig | undefined;
 }
 
-/** What never passes, and what is sold in place. */
+/** What never passes, and what is sold in place; without a catalogue no address is read. */
 export function operationsOf(
   { backend, protocols: { acp }, resources }: RouteSettings,
-  catalogue: Pick<Catalogue, 'byId'>,
+  catalogue?: Pick<Catalogue, 'byId'>,
 ): readonly ConfiguredOperation[] {
   const checkout = acp.enabled && sameServer(acp.backend.origin, backend.origin) ? acp.backend.operations : undefined;
   return [
     ...resources.map((resource) => {
-      const address = catalogue.byId.get(resource.id)?.address;
+      const address = catalogue?.byId.get(resource.id)?.address;
       return {
         method: resource.backend.method,
         template: resource.backend.path,

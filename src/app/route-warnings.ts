@@ -11,9 +11,6 @@ import { pathShape } from '../resources/url-template.ts';
 import { callersPath, samplePath, shadowedPaths } from './addresses.ts';
 import { type ConfiguredOperation, openRoutes, operationsOf, type RouteSettings } from './open-routes.ts';
 
-/** Which of the routes are asked: addresses in place are compared, never read. */
-const NO_ADDRESSES = { byId: new Map<string, never>() };
-
 /** Settings that one warning names. */
 const MOST_NAMED = 20;
 
@@ -34,7 +31,7 @@ export function routeWarnings(config: RouteSettings & Pick<GatewayConfig, 'merch
   const idle = withoutAddress(config, inPlace);
   const always = [...idle, ...priceWarnings(resources)];
   if (backend.passthrough === undefined && !inPlace) return always;
-  const operations = operationsOf(config, NO_ADDRESSES).flatMap((operation): readonly Addressed[] => {
+  const operations = operationsOf(config).flatMap((operation): readonly Addressed[] => {
     const path = callersPath(operation.template, backend.pathPrefix);
     return path === undefined ? [] : [{ ...operation, path }];
   });
@@ -117,7 +114,7 @@ function price({ pricing }: ResourceConfig): bigint {
 
 function passthroughWarnings(config: RouteSettings, operations: readonly Addressed[]): readonly string[] {
   const { passthrough } = config.backend;
-  const routeOf = openRoutes(config, NO_ADDRESSES);
+  const routeOf = openRoutes(config);
   if (passthrough === undefined || routeOf === undefined) return [];
   return [
     ...(passthrough.exclude === USUALLY_INTERNAL

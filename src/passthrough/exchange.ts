@@ -85,7 +85,6 @@ export function passRequests(parts: ExchangeParts): RequestHandler {
 }
 
 function exchange(parts: ExchangeParts, req: Request, res: Response, next: (error: unknown) => void): void {
-  const { lasting, publicUrl } = parts;
   const client = parts.clientOf(req);
   const { socket } = req;
   const stopWatching: (() => void)[] = [];
@@ -142,13 +141,13 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
   };
   /** Changes its place for one of those that last. False: there is none for this caller. */
   const takesLasting = (): boolean => {
-    if (!lasting.enter(client)) return false;
+    if (!parts.lasting.enter(client)) return false;
     admitted?.ended();
     let over = false;
     admitted = {
       started: () => undefined,
       ended() {
-        if (!over) lasting.leave(client);
+        if (!over) parts.lasting.leave(client);
         over = true;
       },
     };
@@ -157,7 +156,7 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
   const relayHints = (link: string): void => {
     if (res.headersSent || req.httpVersion !== '1.1') return;
     try {
-      res.writeEarlyHints({ link: publicLinks(link, publicUrl) ?? [] });
+      res.writeEarlyHints({ link: publicLinks(link, parts.publicUrl) ?? [] });
     } catch {
       // Hints in a form that Node does not write are only hints.
     }
@@ -215,7 +214,7 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
       if (!res.destroyed) end ??= 'broken';
     });
     const chunked = answer.headers['transfer-encoding'] !== undefined;
-    cleanResponseHeaders(answer, publicUrl);
+    cleanResponseHeaders(answer, parts.publicUrl);
     copyHead(answer, res);
     // What came in one read with the head is there in this turn.
     process.nextTick(() => {

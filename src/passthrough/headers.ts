@@ -7,17 +7,8 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 
 /** Fields of one connection (RFC 9110, 7.6.1), of its framing's announcements, and of proxies. */
 const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
-  'connection',
-  'expect',
-  'http2-settings',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authentication-info',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'upgrade',
+  ...['connection', 'expect', 'http2-settings', 'keep-alive', 'proxy-authenticate', 'proxy-authentication-info'],
+  ...['proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade'],
 ]);
 
 /**
@@ -126,25 +117,18 @@ const OWN_FIELDS = {
 export const mayBeAllowed = compileFields(OWN_FIELDS);
 
 /**
- * Fields that servers, frameworks and platforms take another method, path or host from. They would
- * make another request of the one whose path was judged.
+ * Fields that servers, frameworks and platforms take another method, path or host from, so that they
+ * would make another request of the one whose path was judged, and fields by which a proxy tells the
+ * server behind it the caller's address or identity.
  */
-const REROUTING = {
-  names: ['x-host', 'x-scheme', 'x-url-scheme', 'front-end-https'],
+const BELIEVED = {
+  names: [
+    ...['x-host', 'x-scheme', 'x-url-scheme', 'front-end-https', 'forwarded', 'x-forwarded'],
+    ...['x-amzn-request-context', 'x-amzn-lambda-context'],
+  ],
   prefixes: [
     ...['x-original-', 'x-rewrite-', 'x-replaced-', 'x-http-', 'x-method-override', 'x-accel-', 'x-sendfile'],
     ...['x-middleware-', 'x-invoke-', 'x-now-', 'x-astro-', 'x-envoy-', 'x-waws-', 'ms-aspnetcore-'],
-  ],
-  ends: [
-    ...['path', 'path-info', 'path-prefix', 'path-translated', 'script-name', 'request-uri', 'request-url'],
-    ...['base-uri', 'base-url', 'url-prefix', 'host-override'],
-  ],
-} as const;
-
-/** Fields by which a proxy tells the server behind it the caller's address or identity. */
-const NAMING = {
-  names: ['forwarded', 'x-forwarded', 'x-amzn-request-context', 'x-amzn-lambda-context'],
-  prefixes: [
     ...['x-forwarded-', 'proxy', 'x-proxy', 'remote-', 'x-remote-', 'x-appengine-', 'x-arr-', 'x-nf-'],
     ...['x-auth-request-', 'x-auth-user', 'x-authenticated-', 'x-authentik-', 'x-webauth-', 'webauth-'],
     ...['x-consumer-', 'x-credential-', 'x-ms-client-principal', 'x-goog-authenticated-', 'x-amzn-oidc-'],
@@ -152,6 +136,8 @@ const NAMING = {
     ...['client-cert', 'x-client-cert', 'ssl-', 'x-ssl-', 'x-tls-', 'x-mtls-', 'x-amzn-mtls-'],
   ],
   ends: [
+    ...['path', 'path-info', 'path-prefix', 'path-translated', 'script-name', 'request-uri', 'request-url'],
+    ...['base-uri', 'base-url', 'url-prefix', 'host-override'],
     ...['ip', 'ipv4', 'ipv6', 'clientip', 'socketip', 'realip', 'forwarded-for', 'remote-host'],
     ...['client-addr', 'client-address', 'remote-addr', 'remote-address', 'external-address'],
     ...['user', 'username', 'userid', 'userinfo', 'user-id', 'user-name', 'user-email', 'user-groups', 'user-roles'],
@@ -169,11 +155,11 @@ export function passedFields(settings: {
   /** Lower-case names that the configuration sets in sold calls, which the backend may trust. */
   readonly configured: readonly string[];
 }): (name: string) => boolean {
-  const rules = [OWN_FIELDS, REROUTING, NAMING];
+  const configured = settings.configured.filter((name) => !NEGOTIATION.has(name));
   return compileFields({
-    names: [...rules.flatMap(({ names }) => names), ...settings.configured.filter((name) => !NEGOTIATION.has(name))],
-    prefixes: rules.flatMap(({ prefixes }) => prefixes),
-    ends: [...REROUTING.ends, ...NAMING.ends],
+    names: [...OWN_FIELDS.names, ...BELIEVED.names, ...configured],
+    prefixes: [...OWN_FIELDS.prefixes, ...BELIEVED.prefixes],
+    ends: BELIEVED.ends,
     // Gateways to CGI and its heirs read `_` as `-`, and some take SCRIPT_NAME as their own.
     plain: true,
     allowed: new Set(settings.allowed),
@@ -265,36 +251,29 @@ export function publicLinks(links: string, publicUrl: (url: string) => string | 
 export function copyHead({ headers, statusCode, statusMessage }: IncomingMessage, res: ServerResponse): void {
   for (const name in headers) {
     const value = headers[name];
-    if (value !== undefined) copyField(res, name, value);
+    try {
+      if (value !== undefined) res.setHeader(name, value);
+    } catch {
+      // A field that Node does not write reaches no caller.
+    }
   }
   if (statusCode !== undefined) res.statusCode = statusCode;
   if (statusMessage) res.statusMessage = statusMessage;
 }
 
-function copyField(res: ServerResponse, name: string, value: string | readonly string[]): void {
-  try {
-    res.setHeader(name, value);
-  } catch {
-    // A field that Node does not write reaches no caller.
-  }
-}
-
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 const WITH_AUTHORITY = /^(?:(https?):)?[/\\]{2}([^/\\?#]*)([\s\S]*)$/i;
-
-/** Where the backend is, and what callers know it as. */
-interface PublicUrlParts {
-  readonly origin: string;
-  readonly pathPrefix: string;
-  readonly publicBaseUrl: string;
-}
 
 /**
  * Compiles the translation of a URL that the backend names into one that callers can reach.
  * Undefined: it names the backend's own address in a way that has no public form. URLs elsewhere
  * and relative ones stay as they are.
  */
-export function publicUrls({ origin, pathPrefix, publicBaseUrl }: PublicUrlParts): (url: string) => string | undefined {
+export function publicUrls(
+  origin: string,
+  pathPrefix: string,
+  publicBaseUrl: string,
+): (url: string) => string | undefined {
   const { host, hostname, protocol, port } = new URL(origin);
   const portPart = port === '' ? '' : `:${port}`;
   const names = LOOPBACK_NAMES.includes(hostname) ? LOOPBACK_NAMES.map((name) => `${name}${portPart}`) : [host];

@@ -65,9 +65,7 @@ export function createPathGuard<Guarded extends GuardedPath>(
     true,
   );
   // All literal segments in their order, wherever they are in a folded path.
-  const mayName = createLiteralOrder(
-    paths.map(({ template }) => ({ literals: literalSegments(templatePath(template)) })),
-  );
+  const mayName = createLiteralOrder(paths.map(({ template }) => ({ literals: literalSegments(template) })));
   return function judge(target) {
     if (target.length > MAX_TARGET_LENGTH || !VISIBLE.test(target)) return { kind: 'refused', reason: 'target' };
     const mark = target.indexOf('?');
@@ -111,11 +109,12 @@ function segmentLiterals(segment: string): readonly (readonly string[])[] {
 
 /** The segments of a template that have no parameter, folded. */
 function literalSegments(template: string): readonly string[] {
-  return template
-    .split('/')
-    .filter((segment) => segment !== '' && !segment.includes('{'))
-    .flatMap((segment) => fold(decode(segment)).split('/'))
-    .filter((literal) => literal !== '');
+  return foldedSegments(template).filter(isLiteral).flat();
+}
+
+/** Whether a folded segment has a text and no parameter. */
+export function isLiteral(segment: readonly string[]): boolean {
+  return segment.length === 1 && segment[0] !== '';
 }
 
 /**

@@ -72,12 +72,9 @@ function carry(req: Carried, listener: ProxyListener): void {
   req.url = '/';
 }
 
-function listenerOf(req: Carried | undefined): ProxyListener | undefined {
-  return req?.[PROXIED]?.listener;
-}
-
 /** Hands the events of the proxy to the listener of the request that they are about. */
 const notifyListeners: Plugin<Request, Response> = (proxy) => {
+  const listenerOf = (req?: Carried): ProxyListener | undefined => req?.[PROXIED]?.listener;
   proxy.on('proxyReq', (toBackend, req) => listenerOf(req)?.connected(toBackend));
   proxy.on('proxyReqWs', (toBackend, req) => listenerOf(req)?.connected(toBackend));
   proxy.on('proxyRes', (answer, req) => listenerOf(req)?.answered?.(answer));

@@ -14,6 +14,7 @@ import {
   decodeAll,
   foldedSegments,
   hasDotSegment,
+  isLiteral,
   type RefusedTarget,
   readings,
 } from './path-guard.ts';
@@ -99,14 +100,7 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
     sold.map((owner) => ({ segments: templatePath(owner.template).split('/').slice(1).map(segmentLiterals), owner })),
     false,
   );
-  const passed =
-    passthrough === undefined
-      ? undefined
-      : compilePassed(
-          passthrough,
-          pathPrefix,
-          guardedOnes.map(({ template }) => template),
-        );
+  const passed = passthrough && compilePassed(passthrough, pathPrefix, guardedOnes);
   return function routeOf({ method = '', url = '/', originalUrl = url }) {
     const target = originForm(url);
     const mark = target.indexOf('?');
@@ -185,12 +179,16 @@ function allowOf(here: readonly SoldHere[]): string {
 function compilePassed(
   { include, exclude, allow }: PathSettings,
   pathPrefix: string,
-  guarded: readonly string[],
+  guarded: readonly AddressedOperation[],
 ): (method: string, path: string, query: string) => Route {
   const excluded = createPathGuard(exclude.map((template) => ({ template: pathPrefix + template, below: true })));
   // The usual list is a guess, whose words are also those of other pages.
   const named = exclude === USUALLY_INTERNAL ? [] : exclude.map((template) => pathPrefix + template);
-  const secondName = createSecondNames({ sold: guarded, excluded: named }, pathPrefix);
+  const secondName = createSecondNames(
+    guarded.map(({ template }) => template),
+    named,
+    pathPrefix,
+  );
   const included = include?.map((template) => belowTemplate(pathPrefix + template));
   // A path above a second name was not listed for its sake.
   const listed = include?.filter((template) => secondName(pathPrefix + template, '') !== undefined) ?? [];
@@ -199,8 +197,8 @@ function compilePassed(
     if (method === 'TRACE' || method === 'CONNECT') return notAllowed(PASSED_METHODS);
     // Behind a prefix, and where only some paths pass, a path must not lead out of them.
     if ((included !== undefined || pathPrefix !== '') && hasDotSegment(path)) return refusedTarget('ambiguous');
-    if (excluded(path).kind !== 'pass') return refused(new GatewayError('NOT_FOUND', { message: NOT_PASSED }));
-    if (included?.some((pattern) => pattern.test(path)) === false) return refused(new GatewayError('NOT_FOUND'));
+    if (excluded(path).kind !== 'pass') return refused('NOT_FOUND', { message: NOT_PASSED });
+    if (included?.some((pattern) => pattern.test(path)) === false) return refused('NOT_FOUND');
     const second = secondName(path, query);
     if (second === undefined || (allowed.some((pattern) => pattern.test(path)) && !hasDotSegment(path))) return PASS;
     return refusedTarget(second);
@@ -217,13 +215,13 @@ function belowTemplate(template: string): RegExp {
   return new RegExp(`^${source}(?:/.*)?$`, 's');
 }
 
-function refused(error: GatewayError): Route {
-  return { kind: 'refused', error };
+function refused(...error: ConstructorParameters<typeof GatewayError>): Route {
+  return { kind: 'refused', error: new GatewayError(...error) };
 }
 
 function refusedTarget(why: RefusedTarget | SecondName): Route {
   const reason = why === 'target' ? 'request_target' : 'ambiguous_path';
-  return refused(new GatewayError('INPUT_INVALID', { message: TARGET_MESSAGES[why], details: { reason } }));
+  return refused('INPUT_INVALID', { message: TARGET_MESSAGES[why], details: { reason } });
 }
 
 const TARGET_MESSAGES = {
@@ -238,23 +236,17 @@ const TARGET_MESSAGES = {
 /** The path of something sold, but not an address that sells it. */
 function heldElsewhere(owners: readonly AddressedOperation[]): Route {
   if (owners.some(({ inPlace }) => inPlace !== undefined))
-    return refused(
-      new GatewayError('INPUT_INVALID', {
-        message: 'What is sold here has another spelling of its path: see address in GET /api/resources.',
-        details: { reason: 'path_spelling' },
-      }),
-    );
-  return refused(
-    new GatewayError('NOT_FOUND', { message: 'What is sold is not called here: see GET /api/resources for where.' }),
-  );
+    return refused('INPUT_INVALID', {
+      message: 'What is sold here has another spelling of its path: see address in GET /api/resources.',
+      details: { reason: 'path_spelling' },
+    });
+  return refused('NOT_FOUND', { message: 'What is sold is not called here: see GET /api/resources for where.' });
 }
 
 const NOT_PASSED = 'This path does not pass to the backend unless backend.passthrough is configured so.';
 
 function notAllowed(allow: string): Route {
-  return refused(
-    new GatewayError('METHOD_NOT_ALLOWED', { message: `This address serves ${allow}.`, headers: { allow } }),
-  );
+  return refused('METHOD_NOT_ALLOWED', { message: `This address serves ${allow}.`, headers: { allow } });
 }
 
 /** Where a second name stands in a target. */
@@ -275,7 +267,8 @@ const AROUND = /["'()[\]{}<>|,;:=?#&]/g;
  * none that could be told from other paths. `pathPrefix`: where the paths of queries begin.
  */
 function createSecondNames(
-  { sold, excluded }: { readonly sold: readonly string[]; readonly excluded: readonly string[] },
+  sold: readonly string[],
+  excluded: readonly string[],
   pathPrefix: string,
 ): (path: string, query: string) => SecondName | undefined {
   const literalPaths = (templates: readonly string[]) =>
@@ -306,7 +299,6 @@ type Segments = readonly (readonly string[])[];
 
 /** The literal segments, and the ones with parameters behind them: without these it is a list. */
 function literalPath(segments: Segments) {
-  const isLiteral = (segment: readonly string[] | undefined): boolean => segment?.length === 1 && segment[0] !== '';
   const end = segments.findLastIndex(isLiteral) + 1;
   const literals = segments.filter(isLiteral).flat();
   // Servers of files know the root by this name.

@@ -165,20 +165,13 @@ export function failureLog(log: Log) {
 }
 
 /** One line for each upgrade that is over, in the words of the line of a request. */
-export function upgradeLog(log: Log) {
-  return ({ end, requestId, status, ms, target }: EndedUpgrade): void => {
-    const path = rawPath(target).slice(0, MAX_PATH);
-    log.info({ requestId, method: 'GET', path, status, ms, passed: true, end }, 'upgrade completed');
-  };
-}
-
-/** What the line says of an upgrade. */
-interface EndedUpgrade {
-  readonly end: string;
-  readonly requestId: string;
-  readonly status: number | undefined;
-  readonly ms: number;
-  readonly target: string;
+export function logUpgrade(
+  log: Log,
+  target: string,
+  facts: { readonly requestId: string; readonly end: string },
+): void {
+  const path = rawPath(target).slice(0, MAX_PATH);
+  log.info({ ...facts, method: 'GET', path, passed: true }, 'upgrade completed');
 }
 
 /** One line for each payment that waits for the next round of the reconciler, ten a second. */
