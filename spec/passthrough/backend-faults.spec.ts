@@ -76,7 +76,9 @@ describe('a backend that does not answer well', () => {
       });
       assert.equal(page.status, 502);
       assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
-      assert.doesNotMatch(await page.text(), /127\.0\.0\.1|ECONNREFUSED/);
+      assert.match(page.headers.get('content-security-policy') ?? '', /^default-src 'none';/);
+      assert.equal(page.headers.get('cache-control'), 'no-store');
+      assert.doesNotMatch(await page.text(), /127\.0\.0\.1|ECONNREFUSED|<script/);
       assert.match(await testbed.metric('acg_passthrough_requests_total{end="unreachable"}'), / 2$/);
       assert.equal((await testbed.passedLines(2)).length, 2);
     } finally {

@@ -56,19 +56,11 @@ describe('what a backend learns of the caller of a passed request', () => {
     [0, 'another form of it', ['Forwarded: for=192.0.2.1;proto=http', 'X_Forwarded_For: 192.0.2.1'], {}],
     [1, 'nothing', [], {}],
     [1, 'a list of addresses', [FORWARDED], { 'x-forwarded-for': '192.0.2.3' }],
-    [1, 'an address with a port', ['X-Forwarded-For: 192.0.2.1:443'], { 'x-forwarded-for': '192.0.2.1' }],
     [
       1,
       'the whole of an address that limits count by its network',
       ['X-Forwarded-For: [2001:db8:1:2:3:4:5:6]:443'],
       { 'x-forwarded-for': '2001:db8:1:2:3:4:5:6' },
-    ],
-    [1, 'what is no address', ['X-Forwarded-For: 192.0.2.1, unknown'], {}],
-    [
-      1,
-      'the list in two fields',
-      ['X-Forwarded-For: 192.0.2.1', 'X-Forwarded-For: 192.0.2.2'],
-      { 'x-forwarded-for': '192.0.2.2' },
     ],
     [1, 'a scheme', ['X-Forwarded-Proto: http'], { 'x-forwarded-proto': 'http' }],
     [
@@ -80,9 +72,6 @@ describe('what a backend learns of the caller of a passed request', () => {
     [1, 'a scheme that is none', ['X-Forwarded-Proto: gopher'], {}],
     [1, 'host and port that the caller made up', ['X-Forwarded-Host: evil.example', 'X-Forwarded-Port: 1'], {}],
     [1, 'fields in another spelling', ['X_Forwarded_For: 192.0.2.1', 'X.Forwarded.Proto: http'], {}],
-    [2, 'a list of addresses', [FORWARDED], { 'x-forwarded-for': '192.0.2.2' }],
-    [2, 'a list that is shorter', ['X-Forwarded-For: 192.0.2.1'], { 'x-forwarded-for': '192.0.2.1' }],
-    [2, 'a caller that is no address', ['X-Forwarded-For: x, 192.0.2.2'], { 'x-forwarded-for': '192.0.2.2' }],
   ];
   for (const [proxies, rows] of Map.groupBy(ROWS, ([count]) => count))
     describe(`behind ${proxies} trusted proxies`, () => {

@@ -104,25 +104,14 @@ describe('a backend whose base URL has a path', () => {
   /** What refuses a path, sent as it is written here: by code and reason. */
   const NEVER: readonly (readonly [path: string, code: string, reason: string | undefined])[] = [
     ['/Reports/Berlin', 'INPUT_INVALID', 'path_spelling'],
-    ['/reports/Berlin/', 'INPUT_INVALID', 'path_spelling'],
-    ['//reports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
     ['/../v1/reports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
     ['/x/..%2freports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
-    ['/shop/v1/reports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
-    ['/en/reports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
-    ['/prices.csv.gz', 'INPUT_INVALID', 'ambiguous_path'],
     ['/image?url=%2Freports%2FBerlin', 'INPUT_INVALID', 'ambiguous_path'],
-    ['/..', 'INPUT_INVALID', 'ambiguous_path'],
     ['/../../internal', 'INPUT_INVALID', 'ambiguous_path'],
-    ['/%2e%2e/%2E%2e/internal', 'INPUT_INVALID', 'ambiguous_path'],
-    ['/..;x/internal', 'INPUT_INVALID', 'ambiguous_path'],
-    ['/..%5cinternal', 'INPUT_INVALID', 'ambiguous_path'],
     ['/..\\internal', 'INPUT_INVALID', 'request_target'],
-    ['/#/reports/Berlin', 'INPUT_INVALID', 'request_target'],
     ['http://shop.example/reports/Berlin', 'INPUT_INVALID', 'request_target'],
     ['/prices.csv', 'NOT_FOUND', undefined],
     ['/admin', 'NOT_FOUND', undefined],
-    ['/%61dmin/', 'NOT_FOUND', undefined],
   ];
   for (const [path, code, reason] of NEVER)
     it(`is never asked for ${path}, nor for a WebSocket there`, async () => {

@@ -1,6 +1,6 @@
 /**
  * The slip table: `node verification/passthrough/main.ts [--spellings 3600] [--harmless 1200]
- * [--seed 7] [--only Koa] [--entrance forwarder]`. Exit code 1 unless nothing sold ran unpaid,
+ * [--seed 7] [--only Koa]`. Exit code 1 unless nothing sold ran unpaid,
  * and what is not sold arrived as it was sent.
  */
 
@@ -10,7 +10,7 @@ import { harmlessCases } from './harmless.ts';
 import { measureSite, SITES } from './sites.ts';
 import { casesOf, caseText } from './slips.ts';
 import { spellings } from './spellings.ts';
-import { ENTRANCES, MERCHANTS, measureRow, type Row } from './table.ts';
+import { MERCHANTS, measureRow, type Row } from './table.ts';
 
 const { values } = parseArgs({
   options: {
@@ -18,10 +18,8 @@ const { values } = parseArgs({
     harmless: { type: 'string', default: '1200' },
     seed: { type: 'string', default: '7' },
     only: { type: 'string', default: '' },
-    entrance: { type: 'string', default: 'gateway' },
   },
 });
-const open = ENTRANCES[values.entrance === 'forwarder' ? 'forwarder' : 'gateway'];
 const seed = Number(values.seed);
 const tried = spellings(Number(values.spellings), seed);
 const cases = casesOf(tried);
@@ -34,7 +32,7 @@ say(`| merchant | bare | gateway | harmless, of ${harmless.length} |`);
 say(`|${' --- |'.repeat(4)}`);
 const rows: Row[] = [];
 for (const kind of MERCHANTS.filter(({ name }) => name.includes(values.only))) {
-  const row = await measureRow(kind, cases, harmless, open);
+  const row = await measureRow(kind, cases, harmless);
   rows.push(row);
   const passed = `${row.harmless.unchanged} unchanged, ${row.harmless.refusedByRule.length} refused by rule`;
   say(`| ${[row.merchant, row.bare.executed.length, row.guarded.executed.length, passed].join(' | ')} |`);

@@ -57,65 +57,41 @@ const HEADERS: readonly Readonly<Record<string, string>>[] = [
   { 'X-Forwarded-Prefix': '/reports', 'X-Forwarded-Path': '/reports/berlin', 'X-Forwarded-Uri': '/reports/berlin' },
 ];
 
-/** Changes of the path; what follows a `?` stays. */
+/** One change of the path for each mark; what follows a `?` stays. */
+function each(marks: readonly string[], changed: (path: string, mark: string) => string): readonly Change[] {
+  return marks.map((mark) => (target) => onPath(target, (path) => changed(path, mark)));
+}
+
+/** Changes of the path. */
 function pathChanges(chance: Chance): readonly Change[] {
   return [
     ...literalChanges(chance),
     ...slashChanges(),
     ...dotChanges(),
-    ...ENDINGS.map(
-      (ending): Change =>
-        (target) =>
-          onPath(target, (path) => path + ending),
-    ),
-    ...AFTER_LITERAL.map(
-      (mark): Change =>
-        (target) =>
-          onPath(target, (path) => path.replace(/^(\/+[^/]+)/, `$1${mark}`)),
-    ),
-    ...BEFORE.map(
-      (mark): Change =>
-        (target) =>
-          onPath(target, (path) => mark + path),
-    ),
+    ...each(ENDINGS, (path, ending) => path + ending),
+    ...each(AFTER_LITERAL, (path, mark) => path.replace(/^(\/+[^/]+)/, `$1${mark}`)),
+    ...each(BEFORE, (path, mark) => mark + path),
     ...secondNames(),
-    ...PARAMETERS.map(
-      (value): Change =>
-        (target) =>
-          onPath(target, (path) => path.replace(/berlin|42/, value)),
-    ),
+    ...each(PARAMETERS, (path, value) => path.replace(/berlin|42/, value)),
   ];
 }
 
 /** Names that routers and frameworks give to the same handler. */
 function secondNames(): readonly Change[] {
+  const asValue = (written: (target: string) => string): readonly Change[] =>
+    AS_VALUE.map((pair) => (target) => pair.replace('PATH', written(target)));
   return [
-    ...BEHIND.map(
-      (end): Change =>
-        (target) =>
-          onPath(target, (path) => path + end),
-    ),
-    ...ABOVE.map(
-      (start): Change =>
-        (target) =>
-          onPath(target, (path) => start + path),
-    ),
-    ...AS_VALUE.map(
-      (pair): Change =>
-        (target) =>
-          pair.replace('PATH', target.replaceAll('#', '%23')),
-    ),
-    ...AS_VALUE.map(
-      (pair): Change =>
-        (target) =>
-          pair.replace('PATH', encodeURIComponent(target)),
-    ),
+    ...each(BEHIND, (path, end) => path + end),
+    ...each(ABOVE, (path, start) => start + path),
+    ...asValue((target) => target.replaceAll('#', '%23')),
+    ...asValue(encodeURIComponent),
   ];
 }
 
 const BEHIND: readonly string[] = [
-  ...['/x', '/x/y', '.json', '.xml', '.html', '.gz', '.data', '.rsc', '/__data.json', '/_payload.json', '/index.html'],
-  ...['X', '-all', '_', '2', '~', '@x', ':x', ',x', "('7')", '!', '$', '&x=1', '/confirm', '/page-data.json', '/full'],
+  ...['/x', '/x/y', '.json', '.xml', '.html', '.gz', '.data', '.rsc', '/__data.json', '/_payload.json'],
+  ...['/index.html', 'X', '-all', '_', '2', '~', '@x', ':x', ',x', "('7')", '!', '$', '&x=1', '/confirm'],
+  ...['/page-data.json', '/full'],
 ];
 
 const ABOVE: readonly string[] = [
@@ -125,8 +101,8 @@ const ABOVE: readonly string[] = [
 
 const AS_VALUE: readonly string[] = [
   ...['/_next/image?url=PATH&w=640&q=75', '/_vercel/image?url=PATH', '/?rest_route=PATH', '/?path=PATH', '/?r=PATH'],
-  ...['/index.php?page=PATH', '/index.php?PATH', '/x?a=1&url=http://127.0.0.1:3000PATH', '/?Path=PATH', '/?%75rl=PATH'],
-  ...['/?urls=[%22PATH%22]', '/?x=1;path=PATH'],
+  ...['/index.php?page=PATH', '/index.php?PATH', '/x?a=1&url=http://127.0.0.1:3000PATH', '/?Path=PATH'],
+  ...['/?%75rl=PATH', '/?urls=[%22PATH%22]', '/?x=1;path=PATH'],
 ];
 
 /** Other letters for those of the path: case, escapes once and more often, look-alikes. */
@@ -151,13 +127,11 @@ function literalChanges(chance: Chance): readonly Change[] {
       (letter) => letter in LOOK_ALIKES,
       (letter) => LOOK_ALIKES[letter] ?? letter,
     ),
-    letters(
-      (letter) => letter === 'i',
-      () => '%C4%B1',
-    ),
-    letters(
-      (letter) => letter === 'i',
-      () => '%C4%B0',
+    ...['%C4%B1', '%C4%B0'].map((dotless) =>
+      letters(
+        (letter) => letter === 'i',
+        () => dotless,
+      ),
     ),
     letters(
       (letter) => letter === 's',
@@ -187,21 +161,9 @@ function slashChanges(): readonly Change[] {
 
 /** What some server takes for a slash, or for one beside something that it removes. */
 const SEPARATORS = [
-  ...['//', '///', '/./', '/.//', '\\', '%2f', '%2F', '%5c', '%5C', '%252f', '%255c', '%25252f', '%c0%af', '%e0%80%af'],
-  ...[
-    '%EF%BC%8F',
-    '%EF%BC%BC',
-    '%E2%88%95',
-    '%E2%81%84',
-    '%u002f',
-    '%u2215',
-    '/%2e/',
-    '/;/',
-    '/;x=y/',
-    '/%20/',
-    '/%00/',
-  ],
-  ...['/.;/', '%2f%2f', '/%2f', '/%5c', '%C1%9C'],
+  ...['//', '///', '/./', '/.//', '\\', '%2f', '%2F', '%5c', '%5C', '%252f', '%255c', '%25252f', '%c0%af'],
+  ...['%e0%80%af', '%EF%BC%8F', '%EF%BC%BC', '%E2%88%95', '%E2%81%84', '%u002f', '%u2215', '/%2e/', '/;/', '/;x=y/'],
+  ...['/%20/', '/%00/', '/.;/', '%2f%2f', '/%2f', '/%5c', '%C1%9C'],
 ];
 
 function dotChanges(): readonly Change[] {
@@ -216,259 +178,48 @@ function dotChanges(): readonly Change[] {
 }
 
 const DOTS = [
-  ...[
-    '.',
-    '..',
-    '%2e',
-    '%2E%2e',
-    '.%2e',
-    '%2e.',
-    '..;',
-    '..;a=b',
-    '.;',
-    '%252e%252e',
-    '%25252e%25252e',
-    '...',
-    '..%00',
-  ],
-  ...['..%20', '%c0%ae%c0%ae', '%EF%BC%8E%EF%BC%8E', '%E2%80%A5', '..%09', '.%00.', '%u002e%u002e', '..%3b'],
+  ...['.', '..', '%2e', '%2E%2e', '.%2e', '%2e.', '..;', '..;a=b', '.;', '%252e%252e', '%25252e%25252e', '...'],
+  ...['..%00', '..%20', '%c0%ae%c0%ae', '%EF%BC%8E%EF%BC%8E', '%E2%80%A5', '..%09', '.%00.', '%u002e%u002e', '..%3b'],
 ];
 
 const ENDINGS = [
-  ...[
-    '/',
-    '//',
-    '/.',
-    '/..',
-    '.',
-    '..',
-    '...',
-    '%20',
-    '%20%20',
-    '%00',
-    '%09',
-    '%0a',
-    '%0d%0a',
-    '%7f',
-    '%2e',
-    '%2f',
-    '%5c',
-    '\\',
-  ],
-  ...[
-    '%00.png',
-    '%0a.png',
-    '.json',
-    '.html',
-    '.',
-    '+',
-    '~',
-    '%',
-    '%2',
-    '%zz',
-    '%FF',
-    '%c0',
-    '%ED%A0%80',
-    '%F8%80%80%80%80',
-  ],
-  ...[
-    ';',
-    ';v=1',
-    ';jsessionid=0A1B',
-    ';/',
-    ';%2f',
-    '%3b',
-    '%3Bv=1',
-    ';v=1;w=2',
-    ',v=1',
-    '!',
-    '*',
-    "'",
-    '"',
-    '|',
-    '^',
-    '`',
-    '{',
-    '}',
-  ],
-  ...[
-    '?',
-    '??',
-    '?x=1',
-    '?_method=GET',
-    '?_method=POST',
-    '?_method=get&_method=PUT',
-    '?/../x',
-    '?;',
-    '?#',
-    '#',
-    '#x',
-    '%23',
-    '%3f',
-    '%3fx',
-  ],
-  ...[
-    '%2500',
-    '%252e',
-    '%C2%A0',
-    '%E2%80%8B',
-    '%E3%80%80',
-    '%EF%BC%8E',
-    '%E3%80%82',
-    '::$DATA',
-    ':80',
-    '@',
-    '%40',
-    '&x=1',
-    '=1',
-  ],
+  ...['/', '//', '/.', '/..', '.', '..', '...', '%20', '%20%20', '%00', '%09', '%0a', '%0d%0a', '%7f', '%2e', '%2f'],
+  ...['%5c', '\\', '%00.png', '%0a.png', '.json', '.html', '.', '+', '~', '%', '%2', '%zz', '%FF', '%c0'],
+  ...['%ED%A0%80', '%F8%80%80%80%80', ';', ';v=1', ';jsessionid=0A1B', ';/', ';%2f', '%3b', '%3Bv=1', ';v=1;w=2'],
+  ...[',v=1', '!', '*', "'", '"', '|', '^', '`', '{', '}', '?', '??', '?x=1', '?_method=GET', '?_method=POST'],
+  ...['?_method=get&_method=PUT', '?/../x', '?;', '?#', '#', '#x', '%23', '%3f', '%3fx', '%2500', '%252e', '%C2%A0'],
+  ...['%E2%80%8B', '%E3%80%80', '%EF%BC%8E', '%E3%80%82', '::$DATA', ':80', '@', '%40', '&x=1', '=1'],
 ];
 
 const AFTER_LITERAL = [
-  ...[
-    '.',
-    '..',
-    '%20',
-    '%2e',
-    '%00',
-    '%09',
-    '%0a',
-    ';',
-    ';v=1',
-    ';jsessionid=1',
-    '%3b',
-    '%3Bx',
-    '%20%2e',
-    '%C2%A0',
-    '%7f',
-    '%E3%80%80',
-  ],
-  ...[
-    '%2520',
-    '%2e%20',
-    '%00x',
-    '%c0%80',
-    '?',
-    '#',
-    '%3f',
-    '%23',
-    '%',
-    '%zz',
-    ':',
-    '%1f',
-    '%85',
-    '%C2%85',
-    '%E2%80%A8',
-  ],
+  ...['.', '..', '%20', '%2e', '%00', '%09', '%0a', ';', ';v=1', ';jsessionid=1', '%3b', '%3Bx', '%20%2e', '%C2%A0'],
+  ...['%7f', '%E3%80%80', '%2520', '%2e%20', '%00x', '%c0%80', '?', '#', '%3f', '%23', '%', '%zz', ':', '%1f', '%85'],
+  ...['%C2%85', '%E2%80%A8'],
 ];
 
 const BEFORE = [
-  ...[
-    '/',
-    '//',
-    '/.',
-    '/..',
-    '/;',
-    '/;x',
-    '/%2f',
-    '/%5c',
-    '/\\',
-    '\\',
-    '/%20',
-    '/%00',
-    '/x/..',
-    '/x/../y/..',
-    '/x/%2e%2e',
-    '/x/..;',
-  ],
-  ...[
-    '/x;/..',
-    '//x/..',
-    '/x//..',
-    '/x//../..',
-    '/%2e',
-    '/%2e%2f',
-    '/%c0%ae',
-    '/x/..%2f',
-    '/x/..%5c',
-    '/x\\..',
-    '/%ff/..',
-    '/%/..',
-  ],
-  ...['/a/b/../..', '/a%2fb/..', '/a/b/%2e%2e/..', '/~', '/*', '/@'],
+  ...['/', '//', '/.', '/..', '/;', '/;x', '/%2f', '/%5c', '/\\', '\\', '/%20', '/%00', '/x/..', '/x/../y/..'],
+  ...['/x/%2e%2e', '/x/..;', '/x;/..', '//x/..', '/x//..', '/x//../..', '/%2e', '/%2e%2f', '/%c0%ae', '/x/..%2f'],
+  ...['/x/..%5c', '/x\\..', '/%ff/..', '/%/..', '/a/b/../..', '/a%2fb/..', '/a/b/%2e%2e/..', '/~', '/*', '/@'],
 ];
 
 /** Values of the parameter that some router takes and another one resolves. */
 const PARAMETERS = [
-  ...[
-    '',
-    '.',
-    '..',
-    '%2e',
-    '%2e%2e',
-    '%2E%2E%2F',
-    'a%2fb',
-    'a%5cb',
-    'a\\b',
-    'z%FCrich',
-    'z%C3%BCrich',
-    '%c0%af',
-    '50%',
-    '%',
-    '%zz',
-  ],
-  ...[
-    'a;b',
-    ';',
-    ';;',
-    'a//b',
-    '*',
-    'a,b',
-    'a%00b',
-    '%00',
-    '%20',
-    '+',
-    '%F0%9F%92%A9',
-    'a%3fb',
-    'a%23b',
-    'a%25b',
-    'a%252fb',
-    '%EF%BC%8Fb',
-  ],
-  ...[
-    '..%2f..%2f',
-    '%u0062',
-    'berlin.json',
-    'berlin/today',
-    'berlin/confirm',
-    '{city}',
-    ':city',
-    '%7Bcity%7D',
-    '(x)',
-    '$',
-    '__proto__',
-    '-',
-  ],
+  ...['', '.', '..', '%2e', '%2e%2e', '%2E%2E%2F', 'a%2fb', 'a%5cb', 'a\\b', 'z%FCrich', 'z%C3%BCrich', '%c0%af'],
+  ...['50%', '%', '%zz', 'a;b', ';', ';;', 'a//b', '*', 'a,b', 'a%00b', '%00', '%20', '+', '%F0%9F%92%A9', 'a%3fb'],
+  ...['a%23b', 'a%25b', 'a%252fb', '%EF%BC%8Fb', '..%2f..%2f', '%u0062', 'berlin.json', 'berlin/today'],
+  ...['berlin/confirm', '{city}', ':city', '%7Bcity%7D', '(x)', '$', '__proto__', '-'],
+];
+
+const ORIGINS = [
+  ...['http://evil.test', 'https://evil.test', 'HTTP://evil.test:80', 'ftp://x', 'file://', 'http://a@evil.test'],
+  ...['ws://x', 'x:', '//evil.test', '///evil.test', '/\\evil.test', '/http://evil.test', '/%2f%2fevil.test'],
 ];
 
 /** Changes of the whole target. */
 function targetChanges(): readonly Change[] {
   return [
-    ...[
-      'http://evil.test',
-      'https://evil.test',
-      'HTTP://evil.test:80',
-      'ftp://x',
-      'file://',
-      'http://a@evil.test',
-      'ws://x',
-      'x:',
-    ].map(
-      (origin): Change =>
-        (target) =>
-          origin + target,
-    ),
-    ...['//evil.test', '///evil.test', '/\\evil.test', '/http://evil.test', '/%2f%2fevil.test'].map(
+    ...ORIGINS.map(
       (origin): Change =>
         (target) =>
           origin + target,

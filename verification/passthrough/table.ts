@@ -1,8 +1,7 @@
 /** Makes the slip table: what ran at each merchant. */
 
-import { openForwarder } from './forwarder.ts';
 import { FRAMEWORKS } from './frameworks.ts';
-import { type Entrance, openSaleGateway, routesOf } from './gateway.ts';
+import { openSaleGateway } from './gateway.ts';
 import { type HarmlessCase, type HarmlessOutcome, measureHarmless } from './harmless.ts';
 import { type Merchant, type MerchantKind, startMerchant } from './merchant.ts';
 import { READERS } from './readers.ts';
@@ -13,14 +12,6 @@ import { measure, type Outcome } from './slips.ts';
 /** Every merchant of the table. */
 export const MERCHANTS: readonly MerchantKind[] = [...FRAMEWORKS, ...READERS, ...ROUTERS];
 
-type Open = (merchantPort: number) => Promise<Entrance>;
-
-/** What can stand in front of the merchants: the decision alone, or the whole gateway. */
-export const ENTRANCES = {
-  forwarder: (merchantPort) => openForwarder(merchantPort, routesOf(merchantPort)),
-  gateway: (merchantPort) => openSaleGateway(merchantPort),
-} as const satisfies Readonly<Record<string, Open>>;
-
 /** One merchant of the table. */
 export interface Row {
   readonly merchant: string;
@@ -30,33 +21,28 @@ export interface Row {
   readonly harmless: HarmlessOutcome;
 }
 
-/** Measures one merchant, behind what `open` puts in front of it. */
+/** Measures one merchant, alone and behind the gateway. */
 export async function measureRow(
   kind: MerchantKind,
   cases: readonly Case[],
   harmless: readonly HarmlessCase[],
-  open: Open,
 ): Promise<Row> {
   const merchant = await startMerchant(kind);
   try {
     return {
       merchant: kind.name,
       bare: await measure(merchant, merchant.port, cases),
-      guarded: await behind(merchant, open, (port) => measure(merchant, port, cases)),
-      harmless: await behind(merchant, open, (port) => measureHarmless(merchant, port, harmless)),
+      guarded: await behind(merchant, (port) => measure(merchant, port, cases)),
+      harmless: await behind(merchant, (port) => measureHarmless(merchant, port, harmless)),
     };
   } finally {
     await merchant.close();
   }
 }
 
-/** Measures through the entrance that stands in front of the merchant meanwhile. */
-export async function behind<Result>(
-  merchant: Merchant,
-  open: Open,
-  measured: (port: number) => Promise<Result>,
-): Promise<Result> {
-  const entrance = await open(merchant.port);
+/** Measures through the gateway that stands in front of the merchant meanwhile. */
+export async function behind<Result>(merchant: Merchant, measured: (port: number) => Promise<Result>): Promise<Result> {
+  const entrance = await openSaleGateway(merchant.port);
   try {
     return await measured(entrance.port);
   } finally {
