@@ -255,7 +255,7 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
   if (end !== undefined) admitted.ended();
 }
 
-/** The proxy reads and drops the rest of a body, behind which the next request is: within bounds. */
+/** Bounds the rest of a body, which the proxy reads and drops: the next request is behind it. */
 function readRest(req: Request, over: () => void): void {
   const { socket } = req;
   if (req.complete || socket.destroyed) {

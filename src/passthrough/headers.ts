@@ -117,8 +117,8 @@ const OWN_FIELDS = {
 export const mayBeAllowed = compileFields(OWN_FIELDS);
 
 /**
- * Fields that servers, frameworks and platforms take another method, path or host from, so that they
- * would make another request of the one whose path was judged, and fields by which a proxy tells the
+ * Fields that servers, frameworks and platforms take another method, path or host from: they would
+ * make another request of the one whose path was judged. And fields by which a proxy tells the
  * server behind it the caller's address or identity.
  */
 const BELIEVED = {

@@ -208,8 +208,8 @@ interface LiteralPath {
 }
 
 /**
- * Compiles whether the literal segments of some guarded path stand in a text in their order, however
- * many paths are guarded. For paths that servers read in different ways.
+ * Compiles whether the literal segments of some guarded path stand in a text in their order,
+ * however many paths are guarded. For paths that servers read in different ways.
  */
 export function createLiteralOrder(paths: readonly LiteralPath[]): (text: string) => boolean {
   const root: Node = { next: new Map(), tails: [] };

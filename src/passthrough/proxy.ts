@@ -6,7 +6,7 @@ import type { Request, Response } from 'express';
 import { createProxyMiddleware, type Plugin } from 'http-proxy-middleware';
 
 /** Learns what becomes of one request, or of one upgrade. */
-export interface ProxyListener {
+interface ProxyListener {
   /** A connection is there: headers are not sent yet, and the body is not yet piped. */
   connected(toBackend: ClientRequest): void;
   /** The head of the answer is there, which the listener relays. Upgrades have `toBackend`. */

@@ -261,9 +261,9 @@ const AROUND = /["'()[\]{}<>|,;:=?#&]/g;
 /**
  * Compiles the search for other names that servers give to path templates. Many serve one handler
  * below a mount, behind a locale or a front controller, with a format suffix, or as the value of a
- * parameter: `/orders/x`, `/en/orders`, `/index.php/orders`, `/orders.json`, `/image?url=%2Forders`.
- * The gateway cannot know which of them the merchant's server has, so none passes unless the
- * configuration names it (contract 7.4). A template without a literal segment has
+ * parameter: `/orders/x`, `/en/orders`, `/index.php/orders`, `/orders.json`,
+ * `/image?url=%2Forders`. The gateway cannot know which of them the merchant's server has, so none
+ * passes unless the configuration names it (contract 7.4). A template without a literal segment has
  * none that could be told from other paths. `pathPrefix`: where the paths of queries begin.
  */
 function createSecondNames(

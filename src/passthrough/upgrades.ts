@@ -1,4 +1,4 @@
-/** Passes WebSockets to the backend: guards of the handshake, and the end of the two connections. */
+/** Passes WebSockets to the backend: guards of the handshake, and the end of both connections. */
 
 import { createHash } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
@@ -202,11 +202,11 @@ function startUpgrade(parts: UpgradeParts, { req, socket, head, requestId }: Ask
       toBackend = request;
       // Before the listener of the proxy, which relays no answer to a socket that has one.
       request.once('response', declined);
-      // The proxy relays every 101, and adds its listener in this turn: it is called behind the check.
+      // The proxy relays every 101: its listener, added in this turn, is called behind the check.
       process.nextTick(() => {
-        const relays = request.listeners('upgrade');
+        const listeners = request.listeners('upgrade');
         request.removeAllListeners('upgrade').once('upgrade', (answer: IncomingMessage, other: Socket, rest) => {
-          if (accepts(answer, other)) for (const relays101 of relays) relays101.call(request, answer, other, rest);
+          if (accepts(answer, other)) for (const listener of listeners) listener.call(request, answer, other, rest);
         });
       });
     },
