@@ -4,7 +4,7 @@ import { type Entry, sameFields, scanPage } from '../events/page.ts';
 import { boundedList, DROPPED_AT_ONCE } from '../store/port/bounded.ts';
 import type { Commits, Document, EntryChange } from '../store/port/commit.ts';
 import type { StoreLimits } from '../store/port/settings.ts';
-import { type Changes, parsed, type Read, type Transact, together } from '../store/port/transact.ts';
+import { type Changes, type Decision, parsed, type Read, type Transact, together } from '../store/port/transact.ts';
 import {
   listsOf,
   type Receipt,
@@ -60,8 +60,8 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
   const trimmed = { length: 0, age: 0 };
 
   /** Drops delivered receipts, oldest first, and remembers how far the book reaches. */
-  const dropAll = (ids: readonly string[]): Promise<number> =>
-    transact([...ids.map(receiptKey), TRIMMED], (read) => {
+  const dropAll = (ids: readonly string[]): Promise<number> => {
+    const decide = (read: Read): Decision<number> => {
       const range = rangeIn(read(TRIMMED));
       const from = [...ids, ...(range === undefined ? [] : [range.from])].toSorted()[0];
       const to = [...ids, ...(range === undefined ? [] : [range.to])].toSorted().at(-1);
@@ -69,7 +69,9 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
       const documents = [...dropped.documents, { key: TRIMMED, value: JSON.stringify({ from, to }) }];
       const answer = ids.filter((id) => read(receiptKey(id)) !== undefined).length;
       return { answer, changes: { ...dropped, documents } };
-    });
+    };
+    return transact([...ids.map(receiptKey), TRIMMED], decide, 'reads');
+  };
   const done = boundedList(store, listKey('done'), receiptsMaxLength, 'member', async (ids) => {
     const dropped = await dropAll(ids);
     trimmed.length += dropped;

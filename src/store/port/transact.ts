@@ -47,10 +47,11 @@ type Decide<Answer> = (read: Read, now: number) => Decision<Answer>;
 
 /**
  * Runs one transaction. `guessed`: the keys of which a guess is worth it, that they are as this
- * process left them, and absent where it wrote none: a right guess saves a round trip.
+ * process left them, and absent where it wrote none: a right guess saves a round trip. `reads`: they
+ * are read first, because the store has documents that this process does not remember.
  * @throws StoreError, and what `decide` throws on documents that the store has
  */
-export type Transact = <Answer>(guessed: readonly string[], decide: Decide<Answer>) => Promise<Answer>;
+export type Transact = <Answer>(guessed: readonly string[], decide: Decide<Answer>, reads?: 'reads') => Promise<Answer>;
 
 /** A decision read a key that is not known yet. */
 class Unread extends Error {
@@ -90,17 +91,18 @@ export function createTransact(store: Commits): Transact {
     };
   };
 
-  return async function transact(guessed, decide) {
+  return async function transact(guessed, decide, reads) {
     const known = new Map<string, Document | undefined>();
     const refresh = async (): Promise<void> => {
       for (const [key, document] of await store.read([...known.keys()])) known.set(key, document);
     };
     const busy = guessed.find((key) => turns.has(key));
     let leave = busy === undefined ? undefined : await turnOf(busy);
-    let isGuess = true;
+    let isGuess = reads === undefined;
     let conflicts = 0;
     for (const key of guessed) known.set(key, written.get(key));
     try {
+      if (!isGuess) await refresh();
       for (let decisions = 0; decisions < MOST_DECISIONS; decisions += 1) {
         const decision = decided(decide, known, store.now());
         if (decision instanceof Unread) known.set(decision.key, undefined);
