@@ -47,8 +47,8 @@ type Decide<Answer> = (read: Read, now: number) => Decision<Answer>;
 
 /**
  * Runs one transaction. `guessed`: the keys of which a guess is worth it, that they are as this
- * process left them, and absent where it wrote none: a right guess saves a round trip. `reads`: they
- * are read first, because the store has documents that this process does not remember.
+ * process left them, and absent where it wrote none: a right guess saves a round trip. `reads`:
+ * they are read first, because the store has documents that this process does not remember.
  * @throws StoreError, and what `decide` throws on documents that the store has
  */
 export type Transact = <Answer>(guessed: readonly string[], decide: Decide<Answer>, reads?: 'reads') => Promise<Answer>;
