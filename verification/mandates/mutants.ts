@@ -26,7 +26,7 @@ const { values, positionals } = parseArgs({
 });
 const files = positionals.length > 0 ? positionals : globSync('src/mandates/**/*.ts').sort();
 const specs = [
-  ...globSync(['spec/mandates/**/*.spec.ts', 'spec/config/*{ap2,mandate,authorization}*.spec.ts']),
+  ...globSync(['spec/mandates/**/*.spec.ts', 'spec/config/sections/ap2*.spec.ts']),
   'verification/mandates/mutants/published.ts',
   'verification/mandates/oracle.spec.ts',
 ].sort();
