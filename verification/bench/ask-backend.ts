@@ -15,20 +15,7 @@ export function pooledBackend(backendUrl: string): AskBackend {
   return async (input) => {
     const sent = JSON.stringify(input);
     const { statusCode, body } = await pool.request({ method: 'POST', path: '/report', headers: HEADERS, body: sent });
-    return answered(statusCode, await body.json());
+    if (statusCode !== 200) throw new Error(`the backend answered ${statusCode}`);
+    return (await body.json()) as Record<string, unknown>;
   };
-}
-
-/** The client of usual agents: the samples of the A2A SDK use the `fetch` of the runtime. */
-export function fetchedBackend(backendUrl: string): AskBackend {
-  const url = `${backendUrl}/report`;
-  return async (input) => {
-    const answer = await fetch(url, { method: 'POST', headers: HEADERS, body: JSON.stringify(input) });
-    return answered(answer.status, await answer.json());
-  };
-}
-
-function answered(status: number, report: unknown): Record<string, unknown> {
-  if (status !== 200) throw new Error(`the backend answered ${status}`);
-  return report as Record<string, unknown>;
 }

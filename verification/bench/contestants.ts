@@ -2,36 +2,32 @@
 
 import { type Contestant, NotAvailable, type Suite } from './contestant.ts';
 import { a2aSdk } from './peers/a2a-sdk.ts';
-import { bareUndici } from './peers/bare-undici.ts';
-import { gatewayA2a, gatewayBodies, gatewayChallenge, gatewayFree, gatewayMcp, gatewayPaid } from './peers/gateway.ts';
-import { hpmRecipe, recipeAlone, recipeBodies } from './peers/hpm-recipe.ts';
-import { hpmStreamed } from './peers/hpm-streamed.ts';
-import { installedFree, officialChallenge, officialPaid } from './peers/installed.ts';
+import { gatewayA2a, gatewayBody, gatewayChallenge, gatewayFree, gatewayMcp, gatewayPaid } from './peers/gateway.ts';
+import { hpmRecipe, recipeAlone, recipeBody } from './peers/hpm-recipe.ts';
+import { devlab, officialChallenge, officialPaid } from './peers/installed.ts';
 import { mcpSdk } from './peers/mcp-sdk.ts';
 import { nginx } from './peers/nginx.ts';
-import { gatewayPassed, proxies } from './peers/passthrough.ts';
+import { gatewayPassed, hpmLogged } from './peers/passthrough.ts';
 
 /** All of them, suite by suite in the order of the report. */
 export const CONTESTANTS: readonly Contestant[] = [
   ...gatewayFree,
   hpmRecipe,
   recipeAlone,
-  bareUndici,
   nginx,
-  hpmStreamed,
-  ...installedFree,
+  devlab,
   gatewayChallenge,
   officialChallenge,
-  ...gatewayBodies,
-  ...recipeBodies,
+  gatewayBody,
+  recipeBody,
   ...gatewayPaid,
   ...officialPaid,
   gatewayPassed,
-  ...proxies,
+  hpmLogged,
   ...gatewayMcp,
   ...mcpSdk,
   gatewayA2a,
-  ...a2aSdk,
+  a2aSdk,
 ];
 
 /** The id of the earlier gateway beside a contestant. */

@@ -49,10 +49,6 @@ const FREE: readonly Goal[] = [
   cpu('free-sqlite', 'free', 'free call, SQLite file', 'free-sqlite', 'recipe', { goal: 0.75, stretch: 0.6 }),
   cpu('free-nginx', 'free', 'free call, Redis', 'free-redis', 'nginx', { goal: 4.5, stretch: 3.5 }),
   cpu('free-devlab', 'free', 'free call, SQLite file', 'free-sqlite', 'devlab', { goal: 0.08, stretch: 0.06 }),
-  cpu('free-bare', 'free', 'free call, Redis', 'free-redis', 'bare'),
-  cpu('free-streamed', 'free', 'free call, Redis', 'free-redis', 'hpm-streamed'),
-  cpu('free-fastify', 'free', 'free call, Redis', 'free-redis', 'fastify'),
-  cpu('free-hono', 'free', 'free call, Redis', 'free-redis', 'hono'),
   {
     id: 'p50-alone',
     suite: 'free',
@@ -75,11 +71,7 @@ const FREE: readonly Goal[] = [
 ];
 
 const BODIES: readonly Goal[] = [
-  cpu('body-100', 'bodies', 'free call, body 0.1 KB', 'body-100', 'recipe-body-100'),
-  cpu('body-1k', 'bodies', 'free call, body 1 KB', 'body-1k', 'recipe-body-1k'),
-  cpu('body-16k', 'bodies', 'free call, body 16 KB', 'body-16k', 'recipe-body-16k'),
   cpu('body-64k', 'bodies', 'free call, body 64 KB', 'body-64k', 'recipe-body-64k', { goal: 1, stretch: 0.7 }),
-  cpu('body-250k', 'bodies', 'free call, body 250 KB', 'body-250k', 'recipe-body-250k'),
 ];
 
 const PAID: readonly Goal[] = [
@@ -90,8 +82,6 @@ const PAID: readonly Goal[] = [
     stretch: 0.3,
     quick: true,
   }),
-  cpu('paid-sqlite', 'paid', 'paid, the same on a SQLite file', 'paid-sqlite', 'official-http'),
-  cpu('paid-full', 'paid', 'paid, HTTP facilitator, full lists', 'paid-full', 'paid-http'),
   cpu('paid-signed', 'paid', 'paid, with a signed receipt', 'paid-signed', 'paid-http', { goal: 1.15 }),
   cpu('paid-stated', 'paid', 'paid, with a signed receipt and statement', 'paid-stated', 'paid-http', { goal: 1.15 }),
   cpu('paid-after', 'paid', 'paid, settled after the call', 'paid-after', 'paid-sealed', { goal: 1.2 }),
@@ -108,9 +98,7 @@ const PROTOCOLS: readonly Goal[] = [
   cpu('mcp-call-55', 'mcp', 'MCP call, free, 55 tools', 'mcp-call-55', 'sdk-call-55', { goal: 0.2, stretch: 0.1 }),
   cpu('mcp-list-5', 'mcp', 'tools/list, 5 tools', 'mcp-list-5', 'sdk-list-5', { goal: 0.1 }),
   cpu('mcp-list-55', 'mcp', 'tools/list, 55 tools', 'mcp-list-55', 'sdk-list-55', { goal: 0.05 }),
-  cpu('mcp-list-legacy', 'mcp', 'tools/list, 5 tools, 2025', 'mcp-list-5-legacy', 'sdk-list-5-legacy'),
   cpu('a2a-send', 'a2a', 'A2A SendMessage, free', 'a2a-send', 'sdk-send-lean', { goal: 0.5, stretch: 0.35 }),
-  cpu('a2a-send-fetch', 'a2a', 'A2A SendMessage, free', 'a2a-send', 'sdk-send'),
 ];
 
 const STARTS: readonly Goal[] = [
@@ -169,11 +157,7 @@ const SETTLEMENT: readonly Goal[] = [
     goal: 0.8,
     atLeast: true,
   }),
-  measured('settle-copied-official', 'settlement', '3 copies among 12: good ones of 9 that settle there', {
-    peer: OFFICIAL_LOCAL,
-  }),
   measured('settle-rpc', 'settlement', 'calls of the node a payment', { goal: 0.3, stretch: 0.2 }),
-  measured('settle-rpc-official', 'settlement', 'calls of the node a payment there', { peer: OFFICIAL_LOCAL }),
   measured('settle-gas', 'settlement', 'gas a payment', { peer: 'one transfer alone', goal: 0.6, stretch: 0.5 }),
 ];
 
@@ -190,20 +174,11 @@ const CROWDS: readonly Goal[] = [
     stretch: 1.1,
     atLeast: true,
   }),
-  measured('goodput-8x-own', 'overload', '256 connections: share of own peak'),
-  measured('goodput-8x-peer', 'overload', '256 connections: share that the recipe keeps'),
-  measured('goodput-30x-own', 'overload', '1,000 connections: share of own peak'),
-  measured('goodput-30x-peer', 'overload', '1,000 connections: share that the recipe keeps'),
 ];
 
 const RESOURCES: readonly Goal[] = [
-  ...[2, 200, 1_000].flatMap((count) => [
-    measured(`resources-start-${count}`, 'resources', `start with ${count} resources, s`),
-    measured(`resources-rss-${count}`, 'resources', `RSS after it, MB`),
-  ]),
   measured('resources-start-10000', 'resources', 'start with 10,000 resources, s', { goal: 3 }),
   measured('resources-rss-10000', 'resources', 'RSS after it, MB', { goal: 350 }),
-  measured('resources-call', 'resources', 'CPU of a free call with most resources', { peer: 'the same with 2' }),
 ];
 
 const MEMORY: readonly Goal[] = [

@@ -22,7 +22,7 @@ const WARM_UP_SECONDS = 8;
 /** Answers a second of one side, by connections. */
 type Rates = ReadonlyMap<number, number>;
 
-/** Rows `goodput-8x`, `goodput-30x`, and the shares of each side. */
+/** Rows `goodput-8x` and `goodput-30x`. */
 export async function measureOverload(parts: MeasuringParts): Promise<Measured> {
   await using ends = new AsyncDisposableStack();
   const ground = await groundFor(ends, parts);
@@ -32,7 +32,6 @@ export async function measureOverload(parts: MeasuringParts): Promise<Measured> 
   parts.tell('warming up');
   for (const side of [own, peer]) await rate(side, PEAK, WARM_UP_SECONDS, ground, parts.signal);
   const values = new Map<string, number[]>();
-  const add = (id: string, value: number): void => void values.set(id, [...(values.get(id) ?? []), value]);
   for (let round = 0; round < ROUNDS; round += 1) {
     const rates = new Map<Started, Rates>();
     for (const side of round % 2 === 0 ? [own, peer] : [peer, own])
@@ -40,9 +39,7 @@ export async function measureOverload(parts: MeasuringParts): Promise<Measured> 
     for (const [id, crowd] of Object.entries(CROWDS)) {
       const [ours, theirs] = [own, peer].map((side) => shareOfPeak(rates.get(side), crowd));
       if (ours === undefined || theirs === undefined) continue;
-      add(id, ours / theirs);
-      add(`${id}-own`, ours);
-      add(`${id}-peer`, theirs);
+      values.set(id, [...(values.get(id) ?? []), ours / theirs]);
     }
     const told = [own, peer].map((side) => `${side.contestant.id} ${said(rates.get(side))}`);
     parts.tell(`round ${round + 1} of ${ROUNDS}: ${told.join('; ')}`);

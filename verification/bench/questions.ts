@@ -6,45 +6,36 @@ import { CALLED, lastTool } from './tools.ts';
 /** Where gateway and peers serve MCP. */
 export const MCP_PATH = '/mcp';
 
-/** Revision 2026-07-28 names its version in each message; earlier revisions do not. */
-export type Era = 'modern' | 'legacy';
-
-const MODERN_VERSION = '2026-07-28';
-const LEGACY_VERSION = '2025-11-25';
+const VERSION = '2026-07-28';
 const META = {
-  'io.modelcontextprotocol/protocolVersion': MODERN_VERSION,
+  'io.modelcontextprotocol/protocolVersion': VERSION,
   'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
 /** `tools/list` of a server with `count` tools. */
-export function listQuestion(count: number, era: Era): Question {
-  return rpc('tools/list', {}, { era, holds: `"name":"${lastTool(count)}"` });
+export function listQuestion(count: number): Question {
+  return rpc('tools/list', {}, `"name":"${lastTool(count)}"`);
 }
 
 /** `tools/call` of a free tool that calls the backend. */
 export function callQuestion(): Question {
-  return rpc('tools/call', { name: CALLED, arguments: INPUT }, { era: 'modern', holds: FROM_BACKEND });
+  return rpc('tools/call', { name: CALLED, arguments: INPUT }, FROM_BACKEND);
 }
 
-function rpc(
-  method: string,
-  params: { readonly name?: string; readonly arguments?: object },
-  { era, holds }: { readonly era: Era; readonly holds: string },
-): Question {
-  const headers = { ...AGENT_HEADERS, accept: 'application/json, text/event-stream' };
-  const shared = { path: MCP_PATH, expect: 200, holds };
-  if (era === 'legacy')
-    return {
-      ...shared,
-      headers: { ...headers, 'mcp-protocol-version': LEGACY_VERSION },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-    };
-  const named = params.name === undefined ? {} : { 'mcp-name': params.name };
+function rpc(method: string, params: { readonly name?: string; readonly arguments?: object }, holds: string): Question {
   return {
-    ...shared,
-    headers: { ...headers, 'mcp-protocol-version': MODERN_VERSION, 'mcp-method': method, ...named },
+    path: MCP_PATH,
+    headers: {
+      ...AGENT_HEADERS,
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': VERSION,
+      'mcp-method': method,
+      ...(params.name === undefined ? {} : { 'mcp-name': params.name }),
+    },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: META } }),
+    expect: 200,
+    holds,
   };
 }
 

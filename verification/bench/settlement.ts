@@ -25,8 +25,6 @@ const AT_ONCE = 100;
 const INSTANT_ROUNDS = 6;
 const BLOCK_ROUNDS = 4;
 const REPLAY_ROUNDS = 8;
-/** Each takes as long as the official code waits for a transaction that never comes. */
-const OFFICIAL_REPLAY_ROUNDS = 1;
 /** Payments of a round with bad ones among them. */
 const GOOD = 9;
 const BAD = 3;
@@ -93,17 +91,11 @@ export async function measureSettlement(parts: MeasuringParts): Promise<Measured
   const alone = await burst(world, own, 1);
 
   const instant = await rounds('instant blocks', INSTANT_ROUNDS, world, [own, official], tell);
-  const spent = await mixedRounds(world, own, 'spent', REPLAY_ROUNDS, tell);
-  const copied = await mixedRounds(world, own, 'copied', REPLAY_ROUNDS, tell);
+  const spent = await mixedRounds(world, own, 'spent', tell);
+  const copied = await mixedRounds(world, own, 'copied', tell);
   await chain.request('evm_setAutomine', [false]);
   await chain.request('evm_setIntervalMining', [BLOCK_SECONDS]);
   const blocks = await rounds(`blocks of ${BLOCK_SECONDS} s`, BLOCK_ROUNDS, world, [own, official], tell);
-
-  // The last of all: a gap in the numbers of its account stays.
-  await chain.request('evm_setIntervalMining', [0]);
-  await chain.request('evm_setAutomine', [true]);
-  const officialCopied =
-    official === undefined ? [] : (await mixedRounds(world, official, 'copied', OFFICIAL_REPLAY_ROUNDS, tell)).good;
 
   const against = (values: readonly number[]): Measurement => (missing === undefined ? { values } : { missing });
   return new Map<string, Measurement>([
@@ -112,13 +104,11 @@ export async function measureSettlement(parts: MeasuringParts): Promise<Measured
     ['settle-all', { values: [...instant.own, ...blocks.own].map(({ good }) => good) }],
     ['settle-p50', { values: blocks.own.map(({ p50Ms }) => p50Ms) }],
     ['settle-rpc', { values: instant.own.map(({ calls, good }) => calls / good) }],
-    ['settle-rpc-official', against(instant.official.map(({ calls, good }) => calls / good))],
     ['settle-gas', { values: instant.own.map(({ gas, good }) => gas / good / alone.gas) }],
     ['settle-spent', { values: spent.good }],
     ['settle-spent-kept', { values: spent.kept }],
     ['settle-copied', { values: copied.good }],
     ['settle-copied-kept', { values: copied.kept }],
-    ['settle-copied-official', against(officialCopied)],
   ]);
 }
 
@@ -178,12 +168,11 @@ async function mixedRounds(
   world: World,
   side: Side,
   kind: BadKind,
-  count: number,
   tell: (line: string) => void,
 ): Promise<{ readonly good: readonly number[]; readonly kept: readonly number[] }> {
   const good: number[] = [];
   const kept: number[] = [];
-  for (let round = 0; round < count; round += 1) {
+  for (let round = 0; round < REPLAY_ROUNDS; round += 1) {
     const plain = await burst(world, side, GOOD);
     const mixed = await burst(world, side, GOOD, { kind, count: BAD });
     good.push(mixed.good);

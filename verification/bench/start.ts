@@ -10,7 +10,6 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { build } from 'rolldown';
 import { startHostileFacilitator } from '../../spec/support/hostile-facilitator.ts';
 import { freePorts } from '../../spec/support/ports.ts';
 import { terminate } from '../../tools/local-world/child.ts';
@@ -98,8 +97,8 @@ async function contestants(
   entries: Pick<Entries, 'gateway'>,
   before: string | undefined,
 ): Promise<readonly Starter[]> {
-  const peer = (entry: string) => async (port: number) => ({
-    args: [entry],
+  const bare = async (port: number) => ({
+    args: [BARE],
     env: { PORT: String(port), BACKEND_URL: shared.backendUrl, NODE_ENV: 'production' },
   });
   const configured = gatewayProgram('memory', SOLD);
@@ -107,16 +106,8 @@ async function contestants(
     configured({ ...shared, port, sparePort, gatewayEntry: entry, noopEntry: entry, redisUrl: noRedis });
   // Building is no part of a start.
   await entries.gateway();
-  const bundledPeer = join(shared.folder, 'bare');
-  await build({
-    input: BARE,
-    platform: 'node',
-    logLevel: 'silent',
-    output: { dir: bundledPeer, entryFileNames: 'bare.mjs' },
-  });
   return [
-    { id: 'bare', title: 'Express + http-proxy-middleware, from node_modules', program: peer(BARE) },
-    { id: 'bare-bundled', title: 'the same in one file', program: peer(join(bundledPeer, 'bare.mjs')) },
+    { id: 'bare', title: 'Express + http-proxy-middleware, from node_modules', program: bare },
     { id: 'gateway', title: 'gateway as in the image', program: gateway(entries.gateway) },
     ...(before === undefined
       ? []

@@ -6,7 +6,7 @@ import { jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import express from 'express';
-import { type AskBackend, fetchedBackend, pooledBackend } from '../ask-backend.ts';
+import { type AskBackend, pooledBackend } from '../ask-backend.ts';
 import type { Contestant } from '../contestant.ts';
 import { exact } from '../packages.ts';
 import { A2A_PATH, SEND_QUESTION } from '../questions.ts';
@@ -14,34 +14,25 @@ import { peerProgram, servePeer } from '../serve-peer.ts';
 import { CALLED, INPUT_SCHEMA } from '../tools.ts';
 
 const JSON_TYPE = 'application/json';
-const CLIENTS = { fetch: fetchedBackend, pool: pooledBackend };
 
 /**
  * The official server on Express: `jsonRpcHandler` over `DefaultRequestHandler`, its own store in
  * memory, one event an execution. The input is checked against the schema of the gateway's
- * resource; no log, no events. Half of its cost is the backend client of its tool, so there are two
- * variants.
+ * resource; no log, no events. Half of the cost is the backend client of its tool, so that is the
+ * cheapest one.
  */
-export const a2aSdk: readonly Contestant[] = [
-  contestant('sdk-send', 'fetch', 'SendMessage, its tool on fetch'),
-  contestant('sdk-send-lean', 'pool', 'SendMessage, its tool on a bare undici pool'),
-];
-
-function contestant(id: string, client: keyof typeof CLIENTS, what: string): Contestant {
-  return {
-    id,
-    suite: 'a2a',
-    title: `${exact('@a2a-js/sdk', 'express')}, ${what}`,
-    question: SEND_QUESTION,
-    readyPath: '/',
-    program: peerProgram(import.meta.filename, { CLIENT: client }),
-  };
-}
+export const a2aSdk: Contestant = {
+  id: 'sdk-send-lean',
+  suite: 'a2a',
+  title: `${exact('@a2a-js/sdk', 'express')}, SendMessage, its tool on a bare undici pool`,
+  question: SEND_QUESTION,
+  readyPath: '/',
+  program: peerProgram(import.meta.filename),
+};
 
 if (import.meta.main)
   servePeer((backendUrl) => {
-    const ask = process.env['CLIENT'] === 'pool' ? CLIENTS.pool : CLIENTS.fetch;
-    const handler = new DefaultRequestHandler(card(), new InMemoryTaskStore(), executor(ask(backendUrl)));
+    const handler = new DefaultRequestHandler(card(), new InMemoryTaskStore(), executor(pooledBackend(backendUrl)));
     const channel = jsonRpcHandler({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication });
     return express().use(A2A_PATH, channel);
   });

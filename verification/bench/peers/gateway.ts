@@ -4,7 +4,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Chain } from '../../../tools/local-world/chain.ts';
-import { BODY_SIZES, TEXT_SCHEMA, textQuestion } from '../bodies.ts';
+import { TEXT_SCHEMA, textQuestion } from '../bodies.ts';
 import { type Contestant, FROM_BACKEND, plainQuestion, type Question, type Surroundings } from '../contestant.ts';
 import { deployed } from '../deployed.ts';
 import { callQuestion, listQuestion, SEND_QUESTION } from '../questions.ts';
@@ -82,9 +82,6 @@ const SOLD_TEXT: Sold = {
   },
 };
 
-/** Lists that are full after the warm-up: each write then removes what is oldest. */
-const SOON_FULL = { eventsMaxLength: 1_000, receiptsMaxLength: 1_000 };
-
 const OVER_HTTP = { readyPath: '/ready', own: true } as const;
 const FREE_QUESTION = plainQuestion(invocationOf(FREE_RESOURCE), 200, FROM_BACKEND);
 const PRICED_QUESTION = plainQuestion(invocationOf(PAID_RESOURCE), 402, '"code":"PAYMENT_REQUIRED"');
@@ -135,16 +132,15 @@ export const gatewayChallenge: Contestant = {
   program: gatewayProgram('redis', SOLD_OVER_HTTP),
 };
 
-/** Free calls with bodies of several sizes. */
-export const gatewayBodies: readonly Contestant[] = BODY_SIZES.map((size) => ({
+/** A free call with a long body. */
+export const gatewayBody: Contestant = {
   ...OVER_HTTP,
-  id: `body-${size.name}`,
+  id: 'body-64k',
   suite: 'bodies',
-  title: `gateway, free call with ${size.title}, Redis`,
-  question: textQuestion(invocationOf(TEXT_RESOURCE), size),
-  process: 'gateway-bodies',
+  title: 'gateway, free call with 64 KB, Redis',
+  question: textQuestion(invocationOf(TEXT_RESOURCE)),
   program: gatewayProgram('redis', SOLD_TEXT),
-}));
+};
 
 /**
  * Paid calls: the proof is checked here and by a facilitator which then settles, or settled by a
@@ -159,24 +155,6 @@ export const gatewayPaid: readonly Contestant[] = [
     question: PAID_QUESTION,
     facilitatorCalls: { verify: 1, settle: 1 },
     program: gatewayProgram('redis', SOLD_OVER_HTTP),
-  },
-  {
-    ...OVER_HTTP,
-    id: 'paid-sqlite',
-    suite: 'paid',
-    title: 'gateway, paid call, SQLite file, HTTP facilitator',
-    question: PAID_QUESTION,
-    facilitatorCalls: { verify: 1, settle: 1 },
-    program: gatewayProgram('sqlite', SOLD_OVER_HTTP),
-  },
-  {
-    ...OVER_HTTP,
-    id: 'paid-full',
-    suite: 'paid',
-    title: 'gateway, paid call, Redis with full lists, HTTP facilitator',
-    question: PAID_QUESTION,
-    facilitatorCalls: { verify: 1, settle: 1 },
-    program: gatewayProgram('redis', { ...SOLD_OVER_HTTP, storage: SOON_FULL }),
   },
   {
     ...OVER_HTTP,
@@ -231,9 +209,8 @@ export const gatewayPaid: readonly Contestant[] = [
  * receipts are written.
  */
 export const gatewayMcp: readonly Contestant[] = [
-  mcpContestant('mcp-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5),
-  mcpContestant('mcp-list-55', 'tools/list of 55', listQuestion(55, 'modern'), 55),
-  mcpContestant('mcp-list-5-legacy', 'tools/list of 5, 2025', listQuestion(5, 'legacy'), 5),
+  mcpContestant('mcp-list-5', 'tools/list of 5', listQuestion(5), 5),
+  mcpContestant('mcp-list-55', 'tools/list of 55', listQuestion(55), 55),
   mcpContestant('mcp-call-5', 'tools/call, free, of 5', callQuestion(), 5),
   mcpContestant('mcp-call-55', 'tools/call, free, of 55', callQuestion(), 55),
 ];

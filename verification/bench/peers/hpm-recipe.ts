@@ -3,7 +3,7 @@
 import express from 'express';
 import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
 import { pinoHttp } from 'pino-http';
-import { BODY_SIZES, textQuestion } from '../bodies.ts';
+import { textQuestion } from '../bodies.ts';
 import { type Contestant, PEER_QUESTION } from '../contestant.ts';
 import { exact } from '../packages.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
@@ -33,15 +33,14 @@ export const recipeAlone: Contestant = {
   process: 'recipe',
 };
 
-/** The same with bodies of several sizes. */
-export const recipeBodies: readonly Contestant[] = BODY_SIZES.map((size) => ({
+/** The same with a long body. */
+export const recipeBody: Contestant = {
   ...SHARED,
-  id: `recipe-body-${size.name}`,
+  id: 'recipe-body-64k',
   suite: 'bodies',
-  title: `${RECIPE}, ${size.title}`,
-  question: textQuestion('/api/resources/text/invoke', size),
-  process: 'recipe-bodies',
-}));
+  title: `${RECIPE}, 64 KB`,
+  question: textQuestion('/api/resources/text/invoke'),
+};
 
 if (import.meta.main) {
   servePeer((target) =>

@@ -116,33 +116,15 @@ export function officialLocal(chain: Chain, rpcUrl: string): Contestant {
   };
 }
 
-/** Proxies of other frameworks, and the closest other gateway. */
-export const installedFree: readonly Contestant[] = [
-  {
-    id: 'fastify',
-    suite: 'free',
-    title: `${exactly('fastify', '@fastify/http-proxy')}, its log`,
-    question: PEER_QUESTION,
-    readyPath: '/',
-    program: program('fastify-proxy.mjs', () => ({})),
-  },
-  {
-    id: 'hono',
-    suite: 'free',
-    title: `${exactly('hono', '@hono/node-server')}, its proxy helper, no log`,
-    question: PEER_QUESTION,
-    readyPath: '/',
-    program: program('hono-proxy.mjs', () => ({})),
-  },
-  {
-    id: 'devlab',
-    suite: 'free',
-    title: `${exactly('@devlab.group/agent-commerce')}, free call, SQLite file, its log`,
-    question: PEER_QUESTION,
-    readyPath: '/health',
-    program: program('agent-commerce.mjs', ({ folder }) => ({
-      FOLDER: folder,
-      INPUT_SCHEMA: JSON.stringify(INPUT_SCHEMA),
-    })),
-  },
-];
+/** The closest other gateway. */
+export const devlab: Contestant = {
+  id: 'devlab',
+  suite: 'free',
+  title: `${exactly('@devlab.group/agent-commerce')}, free call, SQLite file, its log`,
+  question: PEER_QUESTION,
+  readyPath: '/health',
+  program: program('agent-commerce.mjs', ({ folder }) => ({
+    FOLDER: folder,
+    INPUT_SCHEMA: JSON.stringify(INPUT_SCHEMA),
+  })),
+};

@@ -19,9 +19,8 @@ const HINTS = { destructiveHint: false } as const;
  * events, no checks of Host or Origin.
  */
 export const mcpSdk: readonly Contestant[] = [
-  contestant('sdk-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5),
-  contestant('sdk-list-55', 'tools/list of 55', listQuestion(55, 'modern'), 55),
-  contestant('sdk-list-5-legacy', 'tools/list of 5, 2025', listQuestion(5, 'legacy'), 5),
+  contestant('sdk-list-5', 'tools/list of 5', listQuestion(5), 5),
+  contestant('sdk-list-55', 'tools/list of 55', listQuestion(55), 55),
   contestant('sdk-call-5', 'tools/call of 5 on a bare undici pool', callQuestion(), 5),
   contestant('sdk-call-55', 'tools/call of 55 on a bare undici pool', callQuestion(), 55),
 ];
