@@ -6,11 +6,13 @@ import { type Sent, send, sharedRoutes } from './world.ts';
 /** How an id begins that the caller did not choose. */
 const prefixOf = ({ path }: Route): string => /^\/(mcp|a2a|acp)(?:\/?$|\/checkout)/.exec(path)?.[1] ?? 'req';
 
-const LEGAL = ['my-id:1.2_3', 'x', 'x'.repeat(64)];
+const LEGAL = ['my-id:1.2_3', 'x', 'x'.repeat(64), 'constructor', '__proto__'];
 const ILLEGAL: readonly (string | string[])[] = [
   'x'.repeat(65),
   '',
   'a b',
+  'a\tb',
+  '{"a"}',
   'a,b',
   '"quoted"',
   '<script>',

@@ -5,6 +5,9 @@ import { OPERATOR_TOKEN } from '../support/gateway.ts';
 import { METHODS, pathOf, ROUTES, type Setting, WITHOUT } from './table.ts';
 import { envelope, type Sent, send, sharedRoutes } from './world.ts';
 
+/** What a caller without the right token may send to operator routes. */
+const WRONG = [{}, { authorization: 'Basic YTpi' }, { 'last-event-id': 'x' }];
+
 describe('a route whose setting is missing', () => {
   /** Everything of an answer that two answers to the same request id can share. */
   const seen = ({ status, headers, text }: Response): unknown => {
@@ -21,14 +24,16 @@ describe('a route whose setting is missing', () => {
           it(`${route.path} looks exactly like no route, for every method`, async () => {
             const { headers = {}, body } = route.sent();
             for (const method of METHODS) {
-              const sent: Sent = {
-                headers: { ...headers, 'x-request-id': 'same' },
-                ...(method === 'POST' && body !== undefined ? { body } : {}),
-              };
-              const answer = await send(world().agents, method, route.path, sent);
-              assert.equal(answer.status, 404);
-              assert.deepEqual(seen(answer), seen(await send(world().agents, method, '/nowhere', sent)));
-              if (method !== 'HEAD') envelope('NOT_FOUND')(answer);
+              for (const given of [headers, ...(setting === 'an operator token' ? WRONG : [])]) {
+                const sent: Sent = {
+                  headers: { ...given, 'x-request-id': 'same' },
+                  ...(method === 'POST' && body !== undefined ? { body } : {}),
+                };
+                const answer = await send(world().agents, method, route.path, sent);
+                assert.equal(answer.status, 404);
+                assert.deepEqual(seen(answer), seen(await send(world().agents, method, '/nowhere', sent)));
+                if (method !== 'HEAD') envelope('NOT_FOUND')(answer);
+              }
             }
           });
 
@@ -46,7 +51,7 @@ const NOWHERE = [
   ...['//', '/nowhere', '/favicon.ico', '/robots.txt', '/index.html', '/api', '/api/', '/.well-known'],
   ...['/api/resource', '/api/resources/cities', '/api/resources//invoke', '/api/resources/cities/invoke/x'],
   ...['/api/events/streams', '/api/events/evt_1-1', '/mcp/x', '/a2a/x', '/a2a//', '/acpx', '/consoles', '/healthz'],
-  ...['/actuator', '/debug', '/admin'],
+  ...['/actuator', '/debug', '/debug/pprof/', '/heapdump', '/json/list', '/admin'],
 ];
 
 describe('a path that is no route', () => {

@@ -1,9 +1,9 @@
 /** A whole gateway process as the target of attacks. */
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import type { ConfigObject } from '../../spec/support/config.ts';
 import { startWorld, type World } from '../../spec/support/world.ts';
+import { residentBytes } from '../bench/meter.ts';
 
 /**
  * A whole gateway process with every channel on, a chain and a backend that records its requests.
@@ -45,9 +45,4 @@ export function targetOf(world: World): Target {
       assert.equal(await echoed.text(), '{"still":"sells"}');
     },
   };
-}
-
-function residentBytes(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
-  return Number(/^VmRSS:\s*(\d+) kB$/m.exec(status)?.[1]) * 1_024;
 }

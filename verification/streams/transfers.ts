@@ -1,9 +1,9 @@
 /** Long transfers through the passthrough: how fast, and what they leave in memory. */
 
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { residentBytes } from '../bench/meter.ts';
 import type { Row } from './row.ts';
 
 const GIB = 1_073_741_824;
@@ -120,12 +120,6 @@ async function readAll(response: http.IncomingMessage): Promise<number> {
   let size = 0;
   for await (const chunk of response) size += (chunk as Buffer).length;
   return size;
-}
-
-/** The memory that a process holds now, bytes. */
-export function residentBytes(pid: number): number {
-  const [, kib = '0'] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kib) * 1_024;
 }
 
 function watchPeak(pid: number): { stop(): number } {

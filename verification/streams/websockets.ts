@@ -1,8 +1,9 @@
 /** Many WebSockets through the passthrough: what each holds, and how a drain ends them. */
 
 import { once } from 'node:events';
+import { residentBytes } from '../bench/meter.ts';
 import type { Row } from './row.ts';
-import { type Measured, mib, residentBytes } from './transfers.ts';
+import { type Measured, mib } from './transfers.ts';
 
 /** Handshakes at a time. */
 const BATCH = 50;

@@ -36,6 +36,12 @@ describe('origins of browsers', () => {
     ['https://evil-console.example', 'refused'],
     ['https://evil.test/https://console.example', 'refused'],
     ['https://user@console.example', 'refused'],
+    ['https://console.example@evil.test', 'refused'],
+    ['https://console%2eexample', 'refused'],
+    ['https://xn--console-.example', 'refused'],
+    ['https://console.exampl\xe9', 'refused'],
+    ['file://console.example', 'refused'],
+    ['https://sub.console.example', 'refused'],
     ['https://console.example, https://console.example', 'refused'],
     ['https://shop.example/base', 'refused'],
   ];

@@ -37,12 +37,17 @@ describe('the log', () => {
   });
 
   it('a configured secret that a peer quotes does not get through, in any spelling JSON has for it', () => {
-    const secrets = ['key-with-"quotes"-inside', 'plain-secret-value'];
-    const line = logged(secrets, (log) =>
-      log.error({ err: new Error(`refused: ${secrets.join(' and ')}`) }, 'plain-secret-value'),
-    );
-    assert.ok(!line.includes('plain-secret-value') && !line.includes('quotes'));
-    assert.equal(line.match(/\[secret\]/g)?.length, 3);
+    const secrets = ['operator-token-7d0c2b', 'a "quoted" key\\with a backslash', 'redis-password-1f9e'];
+    const text = logged(secrets, (log) => {
+      for (const secret of secrets) {
+        const inner = new Error(`refused: Bearer ${secret}`);
+        log.info(`said ${secret} twice: ${secret}`);
+        log.warn({ err: new Error('failed', { cause: new Error(`on the way: ${secret}`, { cause: inner }) }) }, secret);
+        log.error({ member: secret, deep: { list: [secret] }, [secret]: true }, 'a fact');
+      }
+    });
+    for (const secret of secrets) assert.ok(!text.includes(JSON.stringify(secret).slice(1, -1)), secret);
+    assert.equal(text.match(/\[secret\]/g)?.length, 8 * secrets.length);
   });
 
   it('has ten lines a second of one failure, and one with the number of the others', async () => {

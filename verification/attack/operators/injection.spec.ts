@@ -110,6 +110,11 @@ describe('ids with store commands in them', () => {
     await target.stillSells();
   });
 
+  proven(
+    'O7',
+    'spec/telemetry/log/log.spec.ts',
+    'a configured secret that a peer quotes does not get through, in any spelling JSON has for it',
+  );
   proven('O7', 'spec/e2e/secrets.spec.ts', 'come out in no log line, event, receipt, error or stored value');
   proven('O7', 'spec/e2e/canary.spec.ts', 'are in nothing that comes out');
   proven('O7', 'spec/e2e/canary.spec.ts', 'are not in Redis, but for the proof of a payment that is not at an end');

@@ -1,24 +1,11 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: titles as they are spelled there.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { after, before, describe } from 'node:test';
-import { readMetrics } from '../../../spec/support/read-metrics.ts';
-import { attack } from '../catalogue.ts';
+import { attack, proven } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
-
-/** Routes for the operators of a pod only. */
-const INTERNAL = [
-  '/metrics',
-  '/drain',
-  '/release',
-  '/app-probe/ready',
-  '/app-probe/',
-  '/debug',
-  '/debug/pprof/',
-  '/heapdump',
-  '/json/list',
-];
 
 describe('routes that agents must not reach', () => {
   let target: Target;
@@ -27,30 +14,13 @@ describe('routes that agents must not reach', () => {
   });
   after(() => target?.stop());
 
-  attack('O11', 'the listener of the agents has none of the management routes', async () => {
-    for (const path of INTERNAL) {
-      const answer = await fetch(`${target.url}${path}`, { method: path === '/release' ? 'POST' : 'GET' });
-      assert.equal(answer.status, 404, path);
-    }
-    const drained = await fetch(`${target.url}/ready`);
-    assert.equal(drained.status, 200, 'no drain began');
-  });
-
-  attack('O11', 'the management listener has no dump, no debugger and no payment records', async () => {
-    for (const path of [
-      '/debug',
-      '/debug/pprof/',
-      '/heapdump',
-      '/json/list',
-      '/api/events',
-      '/api/receipts',
-      '/api/resources',
-      '/mcp',
-    ])
-      assert.equal((await fetch(`${target.managementUrl}${path}`)).status, 404, path);
-    const metrics = await readMetrics(target.managementUrl);
-    assert.ok(metrics.includes('# TYPE') && !metrics.includes(target.adminToken));
-  });
+  proven('O11', 'spec/routes/management.spec.ts', 'shares no route with agents but the probes');
+  proven('O11', 'spec/routes/management.spec.ts', 'has no route for agents or operators');
+  proven(
+    'O11',
+    'spec/routes/unknown.spec.ts',
+    '${path} of the app for ${app} is 404 for every method, with a body, and with a token',
+  );
 
   attack('O11', 'the process runs without a debugger, and the image starts none', () => {
     assert.doesNotMatch(readFileSync(`/proc/${target.gateway.pid}/cmdline`, 'utf8'), /--(?:inspect|debug)/);

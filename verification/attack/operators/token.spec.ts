@@ -1,11 +1,11 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: titles as they are spelled there.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { after, before, describe, mock } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
 import { authenticate } from '../../../src/operator/api/routes.ts';
-import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
-import { attack, times } from '../catalogue.ts';
+import { attack, proven, times } from '../catalogue.ts';
 import { formOf } from '../forms.ts';
 import { openTarget, type Target } from '../target.ts';
 import { answerTo } from '../wire/conversation.ts';
@@ -14,7 +14,6 @@ import type { WireAnswer } from '../wire/http-bytes.ts';
 
 const TOKEN = 'operator-token-0123456789abcdefghijklmnopqrstuvwxyz';
 const ROUTES = ['/api/events', '/api/receipts', '/api/events/stream'];
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'];
 const ROUNDS = times(4_000, 40_000);
 /**
  * How far apart the medians may be: a comparison that stops at the first difference exceeds it on
@@ -130,56 +129,10 @@ describe('the operator token', () => {
     assert.ok(!JSON.stringify(target.gateway.log).includes(adminToken), 'the log has paths without their queries');
   });
 
-  attack(
+  proven(
     'O4',
-    `after ${MAX_FAILED_ATTEMPTS} wrong ones the client has to wait, and the right one still passes`,
-    async () => {
-      const own = await openTarget();
-      try {
-        const guess = (): Promise<WireAnswer> =>
-          ask(own, 'GET /api/events', `Authorization: Bearer guess-${Math.random()}`);
-        for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) assert.equal((await guess()).status, 401);
-        for (let tries = 0; tries < 5; tries += 1) {
-          const limited = await guess();
-          assert.deepEqual([limited.status, formOf(limited)], [429, 'envelope']);
-          assert.ok(Number(limited.headers.get('retry-after')?.[0]) >= 1);
-        }
-        const right = await ask(own, 'GET /api/events', `Authorization: Bearer ${own.adminToken}`);
-        assert.equal(right.status, 200);
-        await own.stillSells();
-      } finally {
-        await own.stop();
-      }
-    },
+    'spec/routes/operators.spec.ts',
+    '${MAX_FAILED_ATTEMPTS} wrong ones are answered 401, then 429; a right one always passes',
   );
-});
-
-describe('operator routes without a configured token', () => {
-  let target: Target;
-  before(async () => {
-    target = await openTarget({ server: { adminToken: undefined } });
-  });
-  after(() => target.stop());
-
-  /** An answer without the parts that differ in every answer. */
-  const comparable = ({ status, headers, body }: WireAnswer): unknown => {
-    const id = headers.get('x-request-id')?.[0] ?? '';
-    const fields = [...headers].filter(([name]) => name !== 'date').map(([name, values]) => [name, values.join()]);
-    return [status, JSON.stringify(fields).replaceAll(id, '*'), body.toString().replaceAll(id, '*')];
-  };
-
-  for (const method of METHODS)
-    attack('O2', `${method} gets the answer of an unknown route, byte for byte, with any token`, async () => {
-      for (const route of ROUTES)
-        for (const lines of [
-          [],
-          [`Authorization: Bearer ${TOKEN}`],
-          ['Authorization: Basic YTpi'],
-          ['Last-Event-ID: x'],
-        ]) {
-          const closed = comparable(await ask(target, `${method} ${route}`, ...lines));
-          const unknown = comparable(await ask(target, `${method} ${route.replace('/api/', '/ipa/')}`, ...lines));
-          assert.deepEqual(closed, unknown);
-        }
-    });
+  proven('O2', 'spec/routes/unknown.spec.ts', '${route.path} looks exactly like no route, for every method');
 });

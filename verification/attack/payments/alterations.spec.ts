@@ -61,11 +61,12 @@ describe('a proof for other terms than the offer', () => {
     ['one unit more', { value: '10001' }],
     ['nothing', { value: '0' }],
     ['another payee', { to: `0x${'12'.repeat(20)}` }],
+    ['the token', 'token'],
     ['himself', 'self'],
   ] as const)
-    attack('X4', `validly signed, but pays ${what}: refused over every channel`, async () => {
-      const to = changes === 'self' ? { to: testbed.buyer.address } : changes;
-      refused(await bring(await signed(to)), what);
+    attack(['X4', 'X10', 'I5'], `validly signed, but pays ${what}: refused over every channel`, async () => {
+      const to = { self: testbed.buyer.address, token: terms.asset };
+      refused(await bring(await signed(typeof changes === 'string' ? { to: to[changes] } : changes)), what);
     });
 
   for (const [what, under] of [

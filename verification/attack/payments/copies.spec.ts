@@ -25,7 +25,7 @@ describe('one proof, brought any number of times', () => {
   after(() => testbed.close());
 
   attack(
-    ['X2', 'X3', 'X16'],
+    ['X2', 'X3', 'X16', 'I2'],
     'twenty spellings, many copies of each, over three channels at once: one settlement, one execution',
     async (context) => {
       const { gateway, backend } = testbed;
@@ -60,7 +60,7 @@ describe('one proof, brought any number of times', () => {
   );
 
   attack(
-    'X16',
+    ['X16', 'X2', 'I1', 'I7'],
     'a used proof, repeated without end in every spelling: no second answer',
     async (context) => {
       const { gateway, backend } = testbed;

@@ -65,7 +65,7 @@ describe('a proof that is cancelled, used or for another offer', () => {
     );
 
     attack(
-      'X13',
+      ['X13', 'I1'],
       `submitted by a stranger before it is brought over ${channel}: delivered once, paid once`,
       async () => {
         const gone = await came(async () => {
@@ -87,7 +87,7 @@ describe('a proof that is cancelled, used or for another offer', () => {
     );
 
     attack(
-      'X5',
+      ['X5', 'I2', 'I6'],
       `signed for one resource, brought over ${channel} for another of the same price: buys nothing`,
       async () => {
         const gone = await came(async () => {
@@ -110,7 +110,7 @@ describe('a proof that is cancelled, used or for another offer', () => {
     );
   }
 
-  attack('X5', 'without a resource buys the first of two siblings that it is brought for', async () => {
+  attack(['X5', 'I6'], 'without a resource buys the first of two siblings that it is brought for', async () => {
     const gone = await came(async () => {
       const unnamed = decode(await testbed.proof('noisy'));
       delete unnamed.resource;

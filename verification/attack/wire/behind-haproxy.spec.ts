@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
+import { chanceOf } from '../../chaos/sim/chance.ts';
 import { attack, isLongRun, measured } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 import { converse } from './conversation.ts';
@@ -8,7 +9,7 @@ import { numbered } from './framing-case.ts';
 import { HEAD_CASES } from './framing-heads.ts';
 import { LENGTH_CASES } from './framing-lengths.ts';
 import { type ReverseProxy, SEEN, startHaproxy } from './haproxy.ts';
-import { diceOf, mutant } from './mutator.ts';
+import { mutant } from './mutator.ts';
 import { proofMaker } from './proofs.ts';
 
 const CASES = [...LENGTH_CASES, ...HEAD_CASES];
@@ -94,7 +95,7 @@ if (isLongRun)
         };
         const requests = corpus(target.adminToken, proven);
         target.backend.forget();
-        const dice = diceOf(SEED);
+        const dice = chanceOf(SEED);
         let left = MUTANTS;
         const line = async (): Promise<void> => {
           for (; left > 0; left -= 1) await exchange(url, mutant(requests, dice));

@@ -66,24 +66,3 @@ export const PROTOTYPES: readonly HostileInput[] = [
   '{"\\u005f_proto__":{"polluted":1}}',
   '{"__proto__":1,"a":2}',
 ].map((input) => ({ name: input, input }));
-
-/** Field lines of bodies that are JSON, but must be refused. */
-export const MEDIA_TYPES: readonly (readonly string[])[] = [
-  [],
-  ['Content-Type:'],
-  ['Content-Type: text/plain'],
-  ['Content-Type: text/json'],
-  ['Content-Type: text/html'],
-  ['Content-Type: application/x-www-form-urlencoded'],
-  ['Content-Type: multipart/form-data; boundary=a'],
-  ['Content-Type: application/jsonx'],
-  ['Content-Type: application/json-seq'],
-  ['Content-Type: application/xml'],
-  ['Content-Type: application/octet-stream'],
-  ['Content-Type: application/json, text/plain'],
-  ['Content-Type: application/json; charset=utf-16'],
-  ['Content-Type: application/json; charset=utf-7'],
-  ['Content-Type: application/json; charset="iso-8859-1"'],
-  ['Content-Type: application/json;charset=UTF-16LE'],
-  ['Content-Type: application/json; CHARSET=shift_jis'],
-];

@@ -1,79 +1,31 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: titles as they are spelled there.
 import assert from 'node:assert/strict';
-import { after, before, describe } from 'node:test';
-import { attack } from '../catalogue.ts';
-import { formOf } from '../forms.ts';
-import { openTarget, type Target } from '../target.ts';
+import { describe } from 'node:test';
+import { attack, proven } from '../catalogue.ts';
+import { openTarget } from '../target.ts';
 import { answerTo } from './conversation.ts';
 import { head, JSON_TYPE } from './framing-case.ts';
-import type { WireAnswer } from './http-bytes.ts';
-
-const SERVED = 'shop.example:8443';
-/** Host names that a page or a proxy may send to the gateway. */
-const FOREIGN = [
-  'evil.test',
-  'shop.example',
-  'shop.example:80',
-  'shop.example:8443.evil.test',
-  'evil.test:8443',
-  'shop.example:8443, evil.test',
-  'shop.example.:8443',
-  '127.0.0.1:8443',
-  'localhost',
-  '[::1]:8443',
-  '',
-];
-const ENTRANCES: readonly (readonly [line: string, body: string])[] = [
-  ['POST /mcp HTTP/1.1', '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'],
-  ['POST /a2a HTTP/1.1', '{"jsonrpc":"2.0","id":1,"method":"SendMessage"}'],
-  ['POST /api/resources/free_echo/invoke HTTP/1.1', '{}'],
-  ['GET /api/resources HTTP/1.1', ''],
-  ['GET /api/receipts HTTP/1.1', ''],
-  ['GET /.well-known/agent-commerce HTTP/1.1', ''],
-  ['OPTIONS /mcp HTTP/1.1', ''],
-];
 
 describe('host names that are not listed', () => {
-  let target: Target;
-  before(async () => {
-    target = await openTarget({ server: { allowedHosts: [SERVED] } });
-  });
-  after(() => target.stop());
-
-  const ask = (line: string, body: string, ...lines: readonly string[]): Promise<WireAnswer> => {
-    const length = body === '' ? [] : [JSON_TYPE, `Content-Length: ${body.length}`];
-    return answerTo(target.url, head(line, ...length, ...lines) + body);
-  };
-
-  for (const [line, body] of ENTRANCES)
-    attack('H8', `${line.slice(0, -9)} is served for the listed host, and for no other`, async () => {
-      for (const host of FOREIGN) {
-        const answer = await ask(line, body, `Host: ${host}`);
-        assert.deepEqual([answer.status, formOf(answer)], [403, 'envelope'], host);
-      }
-      const own = await ask(line, body, `Host: ${SERVED.toUpperCase()}`);
-      assert.notEqual(own.status, 403);
-    });
-
-  attack('H8', 'the authority of an absolute target is a Host too', async () => {
-    const answer = await ask('GET http://evil.test/api/resources HTTP/1.1', '', `Host: ${SERVED}`);
-    assert.equal(answer.status, 403);
-  });
-
-  attack('H8', 'a page of another origin cannot use a channel, with any Host', async () => {
-    target.backend.forget();
-    for (const [line, body] of ENTRANCES)
-      for (const origin of ['http://evil.test', 'null', 'http://shop.example:8443.evil.test', `http://127.0.0.1:1`]) {
-        const answer = await ask(line, body, `Host: ${SERVED}`, `Origin: ${origin}`);
-        assert.equal(answer.status, 403, `${line} ${origin}`);
-        assert.ok(![...answer.headers.keys()].some((name) => name.startsWith('access-control-')));
-      }
-    assert.equal(target.backend.requests.length, 0);
-  });
-
-  attack('H8', 'probes are answered without a listed Host', async () => {
-    for (const path of ['/health', '/ready'])
-      assert.equal((await ask(`GET ${path} HTTP/1.1`, '', 'Host: 10.1.2.3:8402')).status, 200);
-  });
+  const [origin, cors] = ['spec/server/http/origin.spec.ts', 'spec/routes/cors.spec.ts'];
+  proven('H8', origin, "\"${host}\" is ${served ? 'served' : 'refused'}");
+  proven('H8', origin, 'the host of a target in absolute form counts too: neither hides the other');
+  proven(
+    ['H8', 'I10'],
+    cors,
+    "${route.method} ${route.path} (${route.app}) is ${isForProbes(route) ? 'answered to' : '403 for'} any other",
+  );
+  proven(
+    ['H8', 'I10', 'O5'],
+    cors,
+    '${title}: of any other origin are 403 without CORS headers, also when they ask before',
+  );
+  proven(
+    'O5',
+    cors,
+    '${title}: of a listed origin are answered, may read the payment headers, and send no credentials',
+  );
+  proven('O5', origin, '"${origin}" is ${verdict}');
 
   attack('H8', 'the URL of the resource in an offer comes from the configuration, never from the Host', async () => {
     const open = await openTarget();

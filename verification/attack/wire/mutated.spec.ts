@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
+import { chanceOf } from '../../chaos/sim/chance.ts';
 import { attack, measured, times } from '../catalogue.ts';
 import { formOf } from '../forms.ts';
 import { openTarget, type Target } from '../target.ts';
 import { converse } from './conversation.ts';
 import { corpus } from './corpus.ts';
-import { diceOf, mutant } from './mutator.ts';
+import { mutant } from './mutator.ts';
 import { proofMaker } from './proofs.ts';
 
 const REQUESTS = Number(process.env['ATTACK_REQUESTS'] ?? times(2_000, 20_000));
@@ -45,7 +46,7 @@ describe(`requests that were mutated, seed ${SEED}`, () => {
     ['H1', 'B5', 'O9'],
     `${REQUESTS} mutants: none crashes it, and none gets an answer outside the forms`,
     async (t) => {
-      const dice = diceOf(SEED);
+      const dice = chanceOf(SEED);
       const before = target.residentBytes();
       const offending: string[] = [];
       let left = REQUESTS;

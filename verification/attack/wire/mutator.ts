@@ -1,28 +1,4 @@
-/** A source of numbers that a seed repeats. */
-export interface Dice {
-  /** An integer from 0 to `below` - 1. */
-  below(below: number): number;
-  /** One of the list. @throws RangeError when it is empty */
-  of<T>(list: readonly T[]): T;
-}
-
-/** mulberry32: small, and good enough to spread mutations. */
-export function diceOf(seed: number): Dice {
-  let state = seed >>> 0;
-  const below = (bound: number): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % bound;
-  };
-  return {
-    below,
-    of: <T>(list: readonly T[]): T => {
-      for (const [at, item] of list.entries()) if (at === list.length - 1 || below(list.length - at) === 0) return item;
-      throw new RangeError('nothing to choose from');
-    },
-  };
-}
+import type { Chance } from '../../chaos/sim/chance.ts';
 
 /** Texts with a special meaning for some parser. */
 const TOKENS: readonly Buffer[] = [
@@ -78,7 +54,7 @@ const NUMBERS = [
   '1e9',
 ];
 
-type Mutation = (bytes: Buffer, dice: Dice, others: readonly Buffer[]) => Buffer;
+type Mutation = (bytes: Buffer, dice: Chance, others: readonly Buffer[]) => Buffer;
 
 const MUTATIONS: readonly Mutation[] = [
   /** Flips some bits. */
@@ -92,7 +68,7 @@ const MUTATIONS: readonly Mutation[] = [
   },
   /** The start of one request, the end of another. */
   (bytes, dice, others) => {
-    const other = dice.of(others);
+    const other = dice.pick(others);
     return Buffer.concat([bytes.subarray(0, dice.below(bytes.length + 1)), other.subarray(dice.below(other.length))]);
   },
   /** Repeats a piece. */
@@ -110,7 +86,7 @@ const MUTATIONS: readonly Mutation[] = [
   /** Inserts a text. */
   (bytes, dice) => {
     const at = dice.below(bytes.length + 1);
-    return Buffer.concat([bytes.subarray(0, at), dice.of(TOKENS), bytes.subarray(at)]);
+    return Buffer.concat([bytes.subarray(0, at), dice.pick(TOKENS), bytes.subarray(at)]);
   },
   /** Swaps two lines. */
   (bytes, dice) => {
@@ -123,13 +99,13 @@ const MUTATIONS: readonly Mutation[] = [
   (bytes, dice) => {
     const found = [...bytes.toString('latin1').matchAll(/\d+/g)];
     if (found.length === 0) return bytes;
-    const { index, 0: digits } = dice.of(found);
-    const number = Buffer.from(dice.of(NUMBERS));
+    const { index, 0: digits } = dice.pick(found);
+    const number = Buffer.from(dice.pick(NUMBERS));
     return Buffer.concat([bytes.subarray(0, index), number, bytes.subarray(index + digits.length)]);
   },
 ];
 
-function span(bytes: Buffer, dice: Dice): readonly [from: number, to: number] {
+function span(bytes: Buffer, dice: Chance): readonly [from: number, to: number] {
   const from = dice.below(bytes.length + 1);
   return [from, Math.min(bytes.length, from + 1 + dice.below(64))];
 }
@@ -141,8 +117,8 @@ const HEAD_END = Buffer.from('\r\n\r\n');
  * stays and declares the true length of the mutated body: otherwise no mutant would pass the
  * framing.
  */
-export function mutant(requests: readonly Buffer[], dice: Dice): Buffer {
-  const request = dice.of(requests);
+export function mutant(requests: readonly Buffer[], dice: Chance): Buffer {
+  const request = dice.pick(requests);
   const bodyAt = request.indexOf(HEAD_END) + HEAD_END.length;
   if (bodyAt === request.length || dice.below(2) === 0) return mutated(request, requests, dice);
   const body = mutated(request.subarray(bodyAt), requests, dice);
@@ -150,8 +126,8 @@ export function mutant(requests: readonly Buffer[], dice: Dice): Buffer {
   return Buffer.concat([Buffer.from(head, 'latin1'), body]);
 }
 
-function mutated(request: Buffer, requests: readonly Buffer[], dice: Dice): Buffer {
+function mutated(request: Buffer, requests: readonly Buffer[], dice: Chance): Buffer {
   let bytes = request;
-  for (let left = 1 + dice.below(4); left > 0; left -= 1) bytes = dice.of(MUTATIONS)(bytes, dice, requests);
+  for (let left = 1 + dice.below(4); left > 0; left -= 1) bytes = dice.pick(MUTATIONS)(bytes, dice, requests);
   return bytes;
 }
