@@ -26,16 +26,12 @@ export interface Ground {
   readonly cores: Cores;
 }
 
-/**
- * Sets a stage and starts the load. `spread`: nothing is pinned, because a contestant has more
- * processes than one.
- */
+/** Sets a stage and starts the load. */
 export async function groundFor(
   ends: AsyncDisposableStack,
   { entries, signal }: Pick<MeasuringParts, 'entries' | 'signal'>,
-  spread = false,
 ): Promise<Ground> {
-  const cores = spread ? { contestant: undefined, others: undefined } : chooseCores();
+  const cores = chooseCores();
   const stage = await setStage(ends, { cores, signal, profile: undefined, entries });
   const load = startLoad(cores.others);
   ends.defer(() => load.stop());

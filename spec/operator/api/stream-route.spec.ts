@@ -52,6 +52,13 @@ describe('a request for the stream', () => {
     ['with 17 digits of milliseconds', ['evt_12345678901234567-0']],
     ['with 11 digits of sequence', ['evt_1-12345678901']],
     ['with something behind it', ['evt_1-0 ,']],
+    ['with something before it', ['* evt_1-1']],
+    ['with a quote', ["evt_1-1'"]],
+    ['with three parts', ['evt_1-1-1']],
+    ['with a digit of another script', ['evt_\xb2-1']],
+    ['with a prefix in capitals', ['EVT_1-1']],
+    ['of Redis for new entries', ['$']],
+    ['of Redis for the last entry', ['+']],
     ['twice', ['evt_1-0', 'evt_2-0']],
     ['twice the same', ['evt_1-0', 'evt_1-0']],
   ];

@@ -108,14 +108,6 @@ describe('a payer that is a contract', () => {
     },
   );
 
-  attack('X8', 'a precompiled contract, which approves everything, is no payer', async () => {
-    for (const precompile of [1, 2, 3, 4, 5, 9, 10, 0x100, 0xffff]) {
-      const from = `0x${precompile.toString(16).padStart(40, '0')}`;
-      await testbed.chain.mint(from, FUNDS_UNITS);
-      await nothingMoved(async () => assert.equal((await bring(from, ANY_SIGNATURE)).outcome, 'asked'));
-    }
-  });
-
   attack('X8', 'a signature of the greatest header length is refused before any work on it', async () => {
     for (const bytes of [66, 1_000, 2_500])
       await nothingMoved(async () => refused(await bring(freshAddress(), `0x${'ab'.repeat(bytes)}`)));

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: titles as they are spelled there.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe } from 'node:test';
@@ -5,7 +6,7 @@ import { answer, type RawBackend, rawBackend } from '../../../spec/backend/raw-b
 import { createBuyer } from '../../../spec/support/buyer.ts';
 import type { Reply } from '../../../tools/pay/channel.ts';
 import { openChannel, type TargetOptions } from '../../../tools/pay/target.ts';
-import { attack } from '../catalogue.ts';
+import { attack, proven } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 import { type SharedCache, startSharedCache } from './shared-cache.ts';
 
@@ -149,14 +150,9 @@ describe('a backend that sends too many headers, and a cache that keeps too much
     }
   });
 
-  attack('H7', 'refusals and operator routes are not kept', async () => {
-    for (const path of ['/api/receipts', '/nowhere', '/api/resources/none/invoke']) {
-      const response = await fetch(`${target.url}${path}`);
-      assert.equal(response.headers.get('cache-control'), 'no-store', path);
-    }
-    const receipts = await fetch(`${target.url}/api/receipts`, {
-      headers: { authorization: `Bearer ${target.adminToken}` },
-    });
-    assert.equal(receipts.headers.get('cache-control'), 'no-store');
-  });
+  proven(
+    'H7',
+    'spec/routes/table.spec.ts',
+    '${titleOf(route)} is ${route.status}, with its type and its headers for caches',
+  );
 });
