@@ -106,46 +106,69 @@ function faultsOf(members: () => Generator<Member>): readonly Fault[] {
   );
 }
 
-/** `path`: as it may be told; `whole`: with the whole key of the member itself. */
-function* withPaths(members: Iterable<Member>) {
-  const above = [''];
+/**
+ * `path`: as it may be told; `whole`: with the whole key of the member itself. `among`: what is in
+ * a member of another path is left out.
+ */
+function* withPaths(members: Iterable<Member>, among?: ReadonlySet<string>) {
+  const above: (string | undefined)[] = [''];
   for (const { depth, key, bare, offset, fault } of members) {
-    const parent = above[depth] ?? '';
-    const path = memberPath(parent, typeof key === 'number' ? key : toldName(key, bare));
-    above[depth + 1] = path;
-    yield { path, whole: memberPath(parent, key), offset, fault };
+    const parent = above[depth];
+    above[depth + 1] = undefined;
+    if (parent === undefined) continue;
+    const told = typeof key === 'number' ? key : toldName(key, bare);
+    const path = memberPath(parent, told);
+    if (among === undefined || among.has(path)) above[depth + 1] = path;
+    yield { path, whole: told === key ? path : memberPath(parent, key), offset, fault };
   }
 }
 
 const TWICE = 'stands twice in one mapping; keep one';
 const ALIAS = 'is an alias (*name), which is not read; write the value out';
 
-/** A text, a bracket, a comma, a colon, or any other literal. */
-const LEXEME = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:,]|[^\s{}[\]:,"]+/gs;
+const SPACE = 0x20;
+/** A number, or a word. */
+const LITERAL = /[^\s{}[\]:,"]+/y;
+
+/** The end of a text, a bracket, a comma, a colon, or any other literal. */
+function endOfLexeme(text: string, start: number): number {
+  if (text[start] !== '"') {
+    LITERAL.lastIndex = start;
+    return LITERAL.test(text) ? LITERAL.lastIndex : start + 1;
+  }
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (text[end - 1 - escapes] === '\\') escapes += 1;
+    if (escapes % 2 === 0) return end + 1;
+  }
+}
 
 /** Of a well-formed JSON text. What is nested too deeply is left out: it is refused as a whole. */
 function* jsonMembers(text: string): Generator<Member> {
   const open: { readonly names: Set<string>; key: string | number | undefined; offset: number }[] = [];
-  for (const { 0: lexeme, index: offset } of text.matchAll(LEXEME)) {
+  for (let offset = 0, end = 0; offset < text.length; offset = end) {
+    end = endOfLexeme(text, offset);
+    if (text.charCodeAt(offset) <= SPACE) continue;
+    const first = text[offset];
     const top = open.at(-1);
     const key = top?.key;
-    if (lexeme === '}' || lexeme === ']') open.pop();
-    else if (lexeme === ':') continue;
-    else if (top !== undefined && lexeme === ',') top.key = typeof key === 'number' ? key + 1 : undefined;
+    if (first === '}' || first === ']') open.pop();
+    else if (first === ':') continue;
+    else if (top !== undefined && first === ',') top.key = typeof key === 'number' ? key + 1 : undefined;
     else if (top !== undefined && key === undefined) {
-      top.key = lexeme.includes('\\') ? String(JSON.parse(lexeme)) : lexeme.slice(1, -1);
+      const name = text.slice(offset + 1, end - 1);
+      top.key = name.includes('\\') ? String(JSON.parse(`"${name}"`)) : name;
       top.offset = offset;
     } else {
       if (top !== undefined && key !== undefined && open.length <= MAX_CONFIG_DEPTH) {
-        const member = { depth: open.length - 1, key, bare: lexeme === 'null' };
+        const member = { depth: open.length - 1, key, bare: first === 'n' };
         if (typeof key === 'number') yield { ...member, offset, fault: undefined };
         else {
           yield { ...member, offset: top.offset, fault: top.names.has(key) ? TWICE : undefined };
           top.names.add(key);
         }
       }
-      if (lexeme === '{' || lexeme === '[')
-        open.push({ names: new Set(), key: lexeme === '[' ? 0 : undefined, offset });
+      if (first === '{' || first === '[') open.push({ names: new Set(), key: first === '[' ? 0 : undefined, offset });
     }
   }
 }
@@ -168,15 +191,16 @@ function* yamlMembers(node: unknown, depth = 0, name: Member['key'] = 'document'
 
 /** The same problems with their places in a text, in its order; what is in no text comes last. */
 export function placed({ problems }: ConfigError, { text, file, members }: ReadDocument): ConfigError {
+  // What is missing stands in the nearest mapping above it.
+  const candidates = problems.map(({ path }) => [path, ...pathsAbove(path).toReversed()]);
+  const wanted = new Set(candidates.flat());
   const offsets = new Map<string, number>();
-  for (const { path, whole, offset } of withPaths(members()))
-    for (const name of new Set([whole, path])) if (!offsets.has(name)) offsets.set(name, offset);
+  for (const { path, whole, offset } of withPaths(members(), wanted))
+    for (const name of [whole, path]) if (wanted.has(name) && !offsets.has(name)) offsets.set(name, offset);
   const lines = linesOf(text);
-  const places = problems.map((problem): ConfigProblem => {
-    const { path } = problem;
-    // What is missing stands in the nearest mapping above it.
-    const found = [path, ...pathsAbove(path).toReversed()].find((one) => offsets.has(one));
-    if (found === undefined && !isOfDocument(path)) return problem;
+  const places = problems.map((problem, at): ConfigProblem => {
+    const found = candidates[at]?.find((one) => offsets.has(one));
+    if (found === undefined && !isOfDocument(problem.path)) return problem;
     return { ...problem, place: placeAt(offsets.get(found ?? '') ?? 0, lines, file) };
   });
   return new ConfigError(places.toSorted(inTextOrder));
