@@ -26,6 +26,7 @@ export class JsonError extends Error {
 }
 
 const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const OPEN_ARRAY = 0x5b;
@@ -97,12 +98,9 @@ function scan(text: string, maxDepth: number): void {
   while (at < text.length) {
     const char = text.charCodeAt(at);
     if (char === QUOTE) {
-      let end = text.indexOf('"', at + 1) + 1;
+      const end = endOfString(text, at);
       const isEscaped = backslash >= 0 && backslash < end;
-      if (isEscaped) {
-        end = stringEnd(text, backslash, end - 1);
-        backslash = text.indexOf('\\', end);
-      }
+      if (isEscaped) backslash = text.indexOf('\\', end);
       const names = open.at(-1);
       if (names !== undefined && isName(text, end)) {
         members += 1;
@@ -123,15 +121,14 @@ function scan(text: string, maxDepth: number): void {
   }
 }
 
-/** Index after the closing quote of a string; `backslash` and `quote`: the first ones in it. */
-function stringEnd(text: string, backslash: number, quote: number): number {
-  let [at, end] = [backslash, quote];
-  while (at >= 0 && at < end) {
-    const next = at + 2;
-    if (end < next) end = text.indexOf('"', next);
-    at = text.indexOf('\\', next);
+/** Index after the closing quote of the string that begins at `start` of well-formed JSON. */
+export function endOfString(text: string, start: number): number {
+  for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
+    let behind = quote;
+    while (text.charCodeAt(behind - 1) === BACKSLASH) behind -= 1;
+    // Two backslashes are one character; a single one before the quote escapes it.
+    if ((quote - behind) % 2 === 0) return quote + 1;
   }
-  return end + 1;
 }
 
 /** In an object a name is followed by a colon, a value by a comma or a brace. */

@@ -1,6 +1,7 @@
 /** Reads the text of a configuration, JSON or strict YAML, and places problems in it. */
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { endOfString } from '../../json/strict.ts';
 import { ConfigError, type ConfigProblem, memberPath, type ProblemPlace, pathsAbove } from '../../problems/problem.ts';
 import { schemaAt, toldName } from './member.ts';
 import { MAX_CONFIG_DEPTH } from './read.ts';
@@ -132,15 +133,9 @@ const LITERAL = /[^\s{}[\]:,"]+/y;
 
 /** The end of a text, a bracket, a comma, a colon, or any other literal. */
 function endOfLexeme(text: string, start: number): number {
-  if (text[start] !== '"') {
-    LITERAL.lastIndex = start;
-    return LITERAL.test(text) ? LITERAL.lastIndex : start + 1;
-  }
-  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
-    let escapes = 0;
-    while (text[end - 1 - escapes] === '\\') escapes += 1;
-    if (escapes % 2 === 0) return end + 1;
-  }
+  if (text[start] === '"') return endOfString(text, start);
+  LITERAL.lastIndex = start;
+  return LITERAL.test(text) ? LITERAL.lastIndex : start + 1;
 }
 
 /** Of a well-formed JSON text. What is nested too deeply is left out: it is refused as a whole. */
@@ -191,7 +186,7 @@ function* yamlMembers(node: unknown, depth = 0, name: Member['key'] = 'document'
 
 /** The same problems with their places in a text, in its order; what is in no text comes last. */
 export function placed({ problems }: ConfigError, { text, file, members }: ReadDocument): ConfigError {
-  // What is missing stands in the nearest mapping above it.
+  // A missing member has the place of the nearest mapping above it.
   const candidates = problems.map(({ path }) => [path, ...pathsAbove(path).toReversed()]);
   const wanted = new Set(candidates.flat());
   const offsets = new Map<string, number>();
