@@ -80,7 +80,7 @@ export interface ConfiguredOperation extends AddressedOperation {
   readonly resource: ResourceConfig | undefined;
 }
 
-/** What never passes, and what is sold in place; without a catalogue no address is read. */
+/** Operations that never pass or are sold in place; without a catalogue no address is read. */
 export function operationsOf(
   { backend, protocols: { acp }, resources }: RouteSettings,
   catalogue?: Pick<Catalogue, 'byId'>,

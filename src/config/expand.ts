@@ -96,7 +96,7 @@ export function expand(document: unknown, env: Environment, settled: Origins, pr
   const fromFile = new Set<string>();
   const origins = new Map<string, string>();
   const unset = new Set<string>();
-  /** Those of the value that is walked. */
+  /** Steps from the document to the value that is walked. */
   const steps: Step[] = [];
   const insert = (source: string): unknown => {
     const path = pathOf(steps);
@@ -170,7 +170,7 @@ function typedText(text: string, steps: readonly Step[]): { readonly value: unkn
   return text === 'true' || text === 'false' ? { value: text === 'true' } : wanted('true or false');
 }
 
-/** What stands in the place of a placeholder, or why nothing does. */
+/** The text for a placeholder, or the reason why there is none. */
 type Found =
   | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean; readonly origin: string }
   | { readonly kind: 'fault'; readonly message: string; readonly isUnset: boolean };

@@ -52,7 +52,7 @@ export interface Admitted {
 
 export type Admission = ReturnType<typeof createAdmission>;
 
-/** What an entrant does now, which one timer bounds. */
+/** State of an entrant, which one timer bounds. */
 interface Entry {
   readonly entrant: Entrant;
   state: 'waiting' | 'starting' | 'running' | 'over';
@@ -67,7 +67,7 @@ interface Entry {
  * left.
  */
 export function createAdmission(maxRunning: () => number, loopBusy: () => boolean) {
-  /** Those that wait by client, the client that had no turn for the longest time first. */
+  /** Waiting entries by client, the client that had no turn for the longest time first. */
   const lines = new Map<string, LinkedList<Entry>>();
   const running = new Shares(maxRunning);
   const places = new Shares(() => MAX_WAITING);

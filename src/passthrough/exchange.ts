@@ -309,7 +309,7 @@ const BUSY = {
   streams: 'Too many event streams and WebSockets are open already.',
 } as const;
 
-/** What a request is answered for which there is no room now. */
+/** The answer to a request for which there is no room now. */
 export function busy(reason?: NotAdmitted | 'streams'): GatewayError {
   return new GatewayError('GATEWAY_BUSY', reason && { message: BUSY[reason] });
 }

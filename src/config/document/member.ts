@@ -48,7 +48,7 @@ function below(parent: SchemaNode, step: Step): SchemaNode | undefined {
   return isFree && typeof step === 'string' ? FREE : undefined;
 }
 
-/** What a reference names, under the description that stands beside it. */
+/** The schema that a reference names, with the description that stands beside the reference. */
 function resolved({ $ref, ...own }: SchemaNode): SchemaNode {
   return $ref === undefined ? own : { ...SHARED[$ref.replace('#/$defs/', '')], ...own };
 }
