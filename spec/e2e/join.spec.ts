@@ -21,7 +21,7 @@ const ROUNDS = 10;
 const PRICE_UNITS = 1_000n;
 /** No load balancer stands before the processes: copy n goes to gateway n modulo this. */
 const GATEWAYS = 2;
-/** The first copy and those that wait for its answer share the slots of one proof in each process. */
+/** The first copy and those that wait for its answer share the slots of one proof. */
 const MOST_ANSWERED = GATEWAYS * MOST_COPIES;
 
 /** What a caller can see of an answer, but for the id of its own request. */
@@ -95,7 +95,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
   };
   const asked = (path: string): number => observed.calls.filter((call) => call.path === path).length;
 
-  /** The merchant answers the first copy when every other one is refused or waits for that answer. */
+  /** The merchant answers the first copy when all others are refused or wait for that answer. */
   const round = async (key?: string): Promise<readonly Seen[]> => {
     backend.hold();
     backend.forget();
