@@ -307,6 +307,15 @@ for (const [name, open] of Object.entries(ENGINES)) {
       await enter(store, { list: 'list', member: 'b' }, { list: 'list', member: 'never' });
       assert.deepEqual(await store.members('list', all), ['a']);
     });
+
+    it('takes thousands of entries of one commit, and removes them', async (t) => {
+      const { store } = open(t);
+      const many = Array.from({ length: 9_001 }, (_, i) => ({ list: 'list', member: `m${i}` }));
+      await enter(store, ...many.map((entry) => ({ ...entry, score: 1 })));
+      assert.equal(await store.size('list'), many.length);
+      await enter(store, ...many.slice(1));
+      assert.deepEqual(await store.members('list', all), ['m0']);
+    });
   });
 
   describe(`${name}: commits of one turn`, () => {

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { receiptId } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/documents/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { receipt } from '../payments/ledger/samples.ts';
+import { PAYMENT, receipt, sha256 } from '../payments/ledger/samples.ts';
 import { idsIn } from './opened.ts';
 import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
 
@@ -77,12 +77,15 @@ describe('the book of receipts in Redis', () => {
         const { receipts } = store;
         const ids = Array.from({ length: 30 }, (_, i) => receiptId(1_000 + i));
         const metadata = { callId: 'call_1', resumedFrom: 'before' };
-        for (const id of ids) await receipts.write([receipt(id, 'name', { delivered: true, metadata })]);
+        for (const id of ids) {
+          const payment = { ...PAYMENT, replayKey: sha256(id) };
+          await receipts.write([receipt(id, 'name', { delivered: true, metadata, payment })]);
+        }
         await store.tidy();
         const keys = await bed.redis.keys(`{acg:${merchantId}}:rcpt:*`);
         const lists = ['done', 'names'].map((list) => `{acg:${merchantId}}:rcpt:${list}`);
         assert.deepEqual(await Promise.all(lists.map((key) => bed.redis.zcard(key))), [10, 30]);
-        assert.equal(keys.length, lists.length + 10 + 1, 'ten receipts, and how far the book reaches');
+        assert.equal(keys.length, lists.length + 20 + 1, 'ten receipts of payments, and how far the book reaches');
       },
       { receiptsMaxLength: 10 },
     ));

@@ -4,7 +4,7 @@ import { type Entry, sameFields, scanPage } from '../events/page.ts';
 import { boundedList, DROPPED_AT_ONCE } from '../store/port/bounded.ts';
 import type { Commits, Document, EntryChange } from '../store/port/commit.ts';
 import type { StoreLimits } from '../store/port/settings.ts';
-import { type Changes, type Decision, parsed, type Read, type Transact, together } from '../store/port/transact.ts';
+import { type Changes, parsed, type Read, type Transact, together } from '../store/port/transact.ts';
 import {
   listsOf,
   type Receipt,
@@ -17,7 +17,10 @@ import {
 } from './receipt.ts';
 
 const LISTS: readonly ReceiptList[] = ['done', 'owed', 'uncertain'];
-/** Its members are the ids, all of one score: their order is that of time. */
+/**
+ * Its members begin with the id, and all have one score: their order is that of time. Those of
+ * delivered receipts tell what else is dropped with it, so a drop reads no receipt.
+ */
 const listKey = (list: ReceiptList): string => `rcpt:${list}`;
 /**
  * Its members are the name of a request or a call, which has no space, and the id of a receipt that
@@ -29,7 +32,7 @@ const PAST_EVERY_ID = '~';
 
 const receiptKey = (id: string): string => `rcpt:${id}`;
 /** The id of the receipt of a payment. */
-export const receiptOfKey = (replayKey: string): string => `rcpt:of:${replayKey}`;
+export const receiptOfKey = (replayKey: string): string => receiptKey(paymentName(replayKey));
 /** The oldest and the newest id that were ever dropped, as JSON. */
 const TRIMMED = 'rcpt:trimmed';
 
@@ -60,20 +63,37 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
   const trimmed = { length: 0, age: 0 };
 
   /** Drops delivered receipts, oldest first, and remembers how far the book reaches. */
-  const dropAll = (ids: readonly string[]): Promise<number> => {
-    const decide = (read: Read): Decision<number> => {
-      const range = rangeIn(read(TRIMMED));
-      const from = [...ids, ...(range === undefined ? [] : [range.from])].toSorted()[0];
-      const to = [...ids, ...(range === undefined ? [] : [range.to])].toSorted().at(-1);
-      const dropped = together(ids.map((id) => dropChanges(read, id)));
-      const documents = [...dropped.documents, { key: TRIMMED, value: JSON.stringify({ from, to }) }];
-      const answer = ids.filter((id) => read(receiptKey(id)) !== undefined).length;
-      return { answer, changes: { ...dropped, documents } };
-    };
-    return transact([...ids.map(receiptKey), TRIMMED], decide, 'reads');
+  const dropAll = async (members: readonly string[]): Promise<number> => {
+    const [oldest, newest] = [members[0], members.at(-1)];
+    if (oldest === undefined || newest === undefined) return 0;
+    const documents: Changes['documents'][number][] = [];
+    const entries: EntryChange[] = [];
+    for (const member of members) {
+      const [id = '', ...names] = member.split(' ');
+      entries.push({ list: listKey('done'), member });
+      documents.push({ key: receiptKey(id), value: null });
+      for (const name of names)
+        if (name.startsWith(paymentName(''))) documents.push({ key: receiptKey(name), value: null });
+        else entries.push({ list: NAMES, member: `${name} ${id}` });
+    }
+    const [from, to] = [idIn(oldest), idIn(newest)];
+    return transact(
+      [receiptKey(from), TRIMMED],
+      (read) => {
+        const range = rangeIn(read(TRIMMED)) ?? { from, to };
+        const reach = { from: from < range.from ? from : range.from, to: to > range.to ? to : range.to };
+        // Another process may have dropped them meanwhile.
+        const answer = read(receiptKey(from)) === undefined ? 0 : members.length;
+        return {
+          answer,
+          changes: { documents: [...documents, { key: TRIMMED, value: JSON.stringify(reach) }], entries },
+        };
+      },
+      'reads',
+    );
   };
-  const done = boundedList(store, listKey('done'), receiptsMaxLength, 'member', async (ids) => {
-    const dropped = await dropAll(ids);
+  const done = boundedList(store, listKey('done'), receiptsMaxLength, 'member', async (members) => {
+    const dropped = await dropAll(members);
     trimmed.length += dropped;
     return dropped;
   });
@@ -127,15 +147,16 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
       const over = await done.trim();
       if (receiptsMaxAgeMs === undefined) return over === DROPPED_AT_ONCE;
       const below = receiptIdsBefore(store.now() - receiptsMaxAgeMs);
-      const ids = await store.members(listKey('done'), { by: 'member', below, limit: DROPPED_AT_ONCE });
-      if (ids.length > 0) trimmed.age += await dropAll(ids);
-      return over === DROPPED_AT_ONCE || ids.length === DROPPED_AT_ONCE;
+      const old = await store.members(listKey('done'), { by: 'member', below, limit: DROPPED_AT_ONCE });
+      trimmed.age += await dropAll(old);
+      return over === DROPPED_AT_ONCE || old.length === DROPPED_AT_ONCE;
     },
   };
 }
 
-const requestName = (requestId: string): string => `request:${requestId} `;
-const callName = (callId: string): string => `call:${callId} `;
+const requestName = (requestId: string): string => `request:${requestId}`;
+const callName = (callId: string): string => `call:${callId}`;
+const paymentName = (replayKey: string): string => `of:${replayKey}`;
 
 /** What a receipt is found by beside its lists. */
 function namesOf(receipt: Receipt): readonly string[] {
@@ -144,12 +165,36 @@ function namesOf(receipt: Receipt): readonly string[] {
   return callId === undefined ? names : [...names, callName(callId)];
 }
 
+/** Where a receipt is found. */
+function entriesOf(receipt: Receipt): readonly EntryChange[] {
+  const { id, payment } = receipt;
+  const names = namesOf(receipt);
+  const dropped = [id, ...names, ...(payment === undefined ? [] : [paymentName(payment.replayKey)])].join(' ');
+  return [
+    ...listsOf(receipt).map((list) => ({ list: listKey(list), member: list === 'done' ? dropped : id, score: 0 })),
+    ...names.map((name) => ({ list: NAMES, member: `${name} ${id}`, score: 0 })),
+  ];
+}
+
+/** The entries of a damaged receipt, as far as they are known. */
+function entriesOfDamaged(id: string): readonly EntryChange[] {
+  return LISTS.map((list) => ({ list: listKey(list), member: id }));
+}
+
+/** The entries that are not among others. */
+function without(entries: readonly EntryChange[], others: readonly EntryChange[]): readonly EntryChange[] {
+  return entries.filter(({ list, member }) => !others.some((other) => other.list === list && other.member === member));
+}
+
+/** The id that a member begins with. */
+function idIn(member: string): string {
+  const end = member.indexOf(' ');
+  return end < 0 ? member : member.slice(0, end);
+}
+
 function putChanges(read: Read, receipt: Receipt, before: Receipt | undefined): BookChanges {
   const { id, payment } = receipt;
   const documents: Changes['documents'][number][] = [{ key: receiptKey(id), value: JSON.stringify(receipt) }];
-  const names = namesOf(receipt);
-  const lists = listsOf(receipt);
-  const entries: EntryChange[] = [];
   const ofKey = before === undefined && payment !== undefined ? receiptOfKey(payment.replayKey) : undefined;
   const other = ofKey === undefined ? undefined : read(ofKey)?.value;
   const isNew = ofKey !== undefined && other === undefined;
@@ -157,13 +202,9 @@ function putChanges(read: Read, receipt: Receipt, before: Receipt | undefined): 
   const document = before === undefined && !isNew ? read(receiptKey(id)) : undefined;
   const known = before ?? receiptIn(document);
   const isDamaged = document !== undefined && known === undefined;
-  const earlier = known === undefined ? [] : namesOf(known);
-  const earlierLists = known === undefined ? [] : listsOf(known);
-  for (const list of LISTS)
-    if (isDamaged || lists.includes(list) !== earlierLists.includes(list))
-      entries.push({ list: listKey(list), member: id, ...(lists.includes(list) ? { score: 0 } : {}) });
-  for (const name of names) if (!earlier.includes(name)) entries.push({ list: NAMES, member: name + id, score: 0 });
-  for (const name of earlier) if (!names.includes(name)) entries.push({ list: NAMES, member: name + id });
+  const [stood, stands] = [known === undefined ? [] : entriesOf(known), entriesOf(receipt)];
+  const gone = without(isDamaged ? entriesOfDamaged(id) : stood, stands);
+  const entries = [...gone.map(({ list, member }) => ({ list, member })), ...without(stands, stood)];
   const own = { documents, entries };
   return other === undefined || other === id ? own : together([own, dropChanges(read, other, id)]);
 }
@@ -176,10 +217,8 @@ function dropChanges(read: Read, id: string, by?: string): BookChanges {
     { key: receiptKey(id), value: null },
     ...(replayKey === undefined || by !== undefined ? [] : [{ key: receiptOfKey(replayKey), value: null }]),
   ];
-  const entries = [
-    ...(receipt === undefined ? LISTS : listsOf(receipt)).map((list) => ({ list: listKey(list), member: id })),
-    ...(receipt === undefined ? [] : namesOf(receipt)).map((name) => ({ list: NAMES, member: name + id })),
-  ];
+  const stood = receipt === undefined ? entriesOfDamaged(id) : entriesOf(receipt);
+  const entries = stood.map(({ list, member }) => ({ list, member }));
   return { documents, entries };
 }
 
@@ -189,15 +228,15 @@ function idsIn(store: Commits, query: ReceiptQuery) {
   const among = (list: string, name: string) => async (than: string | undefined, limit: number) => {
     const bounds = { ...(name === '' ? {} : { above: name }), below: name + (than ?? PAST_EVERY_ID) };
     const members = await store.members(list, { by: 'member', ...bounds, latest: true, limit });
-    return members.map((member) => member.slice(name.length));
+    return members.map((member) => idIn(member.slice(name.length)));
   };
   if (payment !== undefined)
     return async (than: string | undefined) => {
       const id = (await store.read([receiptOfKey(payment)])).get(receiptOfKey(payment))?.value;
       return id === undefined || (than !== undefined && id >= than) ? [] : [id];
     };
-  if (callId !== undefined) return among(NAMES, callName(callId));
-  if (requestId !== undefined) return among(NAMES, requestName(requestId));
+  if (callId !== undefined) return among(NAMES, `${callName(callId)} `);
+  if (requestId !== undefined) return among(NAMES, `${requestName(requestId)} `);
   if (uncertain !== undefined) return among(listKey('uncertain'), '');
   if (delivered !== undefined) return among(listKey(delivered ? 'done' : 'owed'), '');
   const both = [among(listKey('done'), ''), among(listKey('owed'), '')];

@@ -76,7 +76,8 @@ export function openStoreReader(socketPath: string): StoreReader {
 
 async function receiptsOf(redis: Redis): Promise<ReadonlyMap<string, readonly Receipt[]>> {
   const lists = await Promise.all(RECEIPT_LISTS.map((list) => redis.zrange(`${PREFIX}rcpt:${list}`, '0', '-1')));
-  const keys = [...new Set(lists.flat())].map((id) => `${PREFIX}rcpt:${id}`);
+  const ids = new Set(lists.flat().map((member) => member.split(' ', 1)[0]));
+  const keys = [...ids].map((id) => `${PREFIX}rcpt:${id}`);
   return Map.groupBy(await documentsOf<Receipt>(redis, keys), ({ payment }) => payment?.replayKey ?? '');
 }
 

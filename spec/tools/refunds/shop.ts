@@ -120,7 +120,7 @@ export async function openRefundShop(
       const db = new DatabaseSync(path);
       const forgotten = db.prepare('DELETE FROM documents WHERE key = ?');
       for (const key of [`pay:${payId}`, `buy:${payId}`, `rcpt:${receiptId}`, `rcpt:of:${payId}`]) forgotten.run(key);
-      db.prepare("DELETE FROM entries WHERE list LIKE 'rcpt:%' AND member LIKE ?").run(`%${receiptId}`);
+      db.prepare("DELETE FROM entries WHERE list LIKE 'rcpt:%' AND member LIKE ?").run(`%${receiptId}%`);
       db.close();
       const sale = sold.get(payId);
       if (again && sale !== undefined) await withStore((store) => leave(store, 'refundDue', sale));

@@ -150,7 +150,8 @@ function pack(
   keys: string[],
   words: (string | Buffer)[],
 ): void {
-  words.push(`${documents.length} ${entries.length} ${events.length} ${notBefore}`);
+  const lists = Map.groupBy(entries, ({ list, score = '' }) => `${score} ${list}`);
+  words.push(`${documents.length} ${lists.size} ${entries.length} ${events.length} ${notBefore}`);
   for (const { key, expect, version = '', value, endMs } of documents) {
     keys.push(prefix + key);
     const end = endMs === undefined ? '' : Math.round(endMs);
@@ -159,9 +160,11 @@ function pack(
     else if (value) words.push(`s${expected}${end}`, Buffer.concat([Buffer.from(version), value]));
     else words.push(`${value === null ? 'd' : endMs === undefined ? 'g' : 'e'}${expected}${end}`, '');
   }
-  for (const { list, member, score } of entries) {
+  for (const changes of lists.values()) {
+    const [{ list, score = '' } = { list: '' }] = changes;
     keys.push(prefix + list);
-    words.push(member, score === undefined ? '' : String(score));
+    words.push(`${changes.length} ${score}`);
+    for (const { member } of changes) words.push(member);
   }
   for (const event of events) words.push(eventJson(event));
 }

@@ -2,11 +2,13 @@
 -- of another type, must not fail the others. Decides nothing: the tables are in TypeScript.
 -- KEYS: events, then for each commit its documents and the lists of its entries.
 -- ARGV: the clock that the callers assume, how far it may be off, the length of the ring of events;
--- then for each commit: how many documents, entries and events, and the clock from which it holds;
--- for each document what is done (s set, d delete, e end, g nothing) with the version that is
--- expected and its end, and its new version with the value; for each entry the member and its score
--- ('' removes it); each event.
+-- then for each commit: how many documents, lists, entries and events, and the clock from which it
+-- holds; for each document what is done (s set, d delete, e end, g nothing) with the version that is
+-- expected and its end, and its new version with the value; for each list how many entries, their
+-- score ('' removes them), and their members; each event.
 local VERSION_LENGTH = 16
+-- Entries of one command: a call of Lua has no room for more than some thousand arguments.
+local MOST = 1000
 -- In place of a version: no document, and anything.
 local NONE, ANY = string.rep('-', VERSION_LENGTH), string.rep('*', VERSION_LENGTH)
 local time = redis.call('TIME')
@@ -19,7 +21,7 @@ local function expected_in(word)
   return string.sub(word, 2, VERSION_LENGTH + 1)
 end
 
-local function commit(key, at, documents, entries, events, not_before)
+local function commit(key, at, documents, lists, events, not_before)
   if clock < not_before then return 'early' end
   for i = 0, documents - 1 do
     local expected = expected_in(ARGV[at + 2 * i])
@@ -38,14 +40,23 @@ local function commit(key, at, documents, entries, events, not_before)
   end
   -- Lists and events before documents, of which no write fails: a list of another type fails all.
   local list, word = key + documents, at + 2 * documents
-  for _ = 1, entries do
+  for _ = 1, lists do
+    local entries, score = string.match(ARGV[word], '^(%d+) (.*)$')
     touched = KEYS[list]
-    if ARGV[word + 1] == '' then
-      redis.call('ZREM', touched, ARGV[word])
-    else
-      redis.call('ZADD', touched, ARGV[word + 1], ARGV[word])
+    local last = word + tonumber(entries)
+    for first = word + 1, last, MOST do
+      local members = { unpack(ARGV, first, math.min(first + MOST - 1, last)) }
+      if score == '' then
+        redis.call('ZREM', touched, unpack(members))
+      else
+        local scored = {}
+        for i, member in ipairs(members) do
+          scored[2 * i - 1], scored[2 * i] = score, member
+        end
+        redis.call('ZADD', touched, unpack(scored))
+      end
     end
-    list, word = list + 1, word + 2
+    list, word = list + 1, last + 1
   end
   touched = KEYS[1]
   for i = 0, events - 1 do
@@ -72,12 +83,12 @@ local replies = { string.format('%.0f', clock) }
 local is_off = math.abs(clock - tonumber(ARGV[1])) > tonumber(ARGV[2])
 local key, at = 2, 4
 while at <= #ARGV do
-  local documents, entries, events, not_before = string.match(ARGV[at], '^(%d+) (%d+) (%d+) (%d+)$')
-  documents, entries, events = tonumber(documents), tonumber(entries), tonumber(events)
+  local documents, lists, entries, events, not_before = string.match(ARGV[at], '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+  documents, lists, entries, events = tonumber(documents), tonumber(lists), tonumber(entries), tonumber(events)
   local reply = 'early'
   if not is_off then
     local made
-    made, reply = pcall(commit, key, at + 1, documents, entries, events, tonumber(not_before))
+    made, reply = pcall(commit, key, at + 1, documents, lists, events, tonumber(not_before))
     if not made then
       local cause = type(reply) == 'table' and reply.err or tostring(reply)
       -- The client leaves such a server only for an error of the whole script.
@@ -86,6 +97,6 @@ while at <= #ARGV do
     end
   end
   replies[#replies + 1] = reply
-  key, at = key + documents + entries, at + 1 + 2 * documents + 2 * entries + events
+  key, at = key + documents + lists, at + 1 + 2 * documents + lists + entries + events
 end
 return replies
