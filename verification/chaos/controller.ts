@@ -32,8 +32,8 @@ const LAST_ONE_TOO = 0.25;
 /** How long Redis stays down, milliseconds. */
 const REDIS_AWAY_MS: Span = [20, 700];
 
-/** Starts the kills and pauses. */
-export function startController(plan: Plan, posts: readonly Post[], power: Power): Controller {
+/** Starts the kills and pauses. `power`: of Redis, where the run has one. */
+export function startController(plan: Plan, posts: readonly Post[], power: Power | undefined): Controller {
   const began = Date.now();
   const actions: Action[] = [];
   const kills = { gateway: 0, redis: 0, powerCut: 0, gatewayPause: 0, redisPause: 0, clockJump: 0 };
@@ -47,7 +47,7 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
 
   const killGateway = async (seed: Seed): Promise<void> => {
     const standing = posts.filter(({ up }) => up);
-    const takesLast = seed.chance(LAST_ONE_TOO);
+    const takesLast = seed.chance(LAST_ONE_TOO) || posts.length === 1;
     if (standing.length === 0 || (standing.length === 1 && !takesLast)) return;
     const post = seed.pick(standing);
     kills.gateway += 1;
@@ -61,35 +61,37 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
       () => undefined,
     );
   };
-  const killRedis = async (seed: Seed): Promise<void> => {
-    const { least } = plan;
-    // The kind that is furthest behind its share of the plan.
-    const behind = leastBy([
-      ['redis', kills.redis / least.redisKills],
-      ['powerCut', kills.powerCut / least.powerCuts],
-      ['redisPause', kills.redisPause / least.redisPauses],
-    ]);
-    if (behind === 'redisPause') {
-      kills.redisPause += 1;
-      note('pause redis');
-      power.pause();
-      await delay(seed.between(...plan.pauseMs));
-      power.wake();
-      note('wake redis');
-      return;
-    }
-    if (behind === 'redis') {
-      kills.redis += 1;
-      note('kill redis');
-      await power.kill();
-    } else {
-      kills.powerCut += 1;
-      note(`power cut, ${await power.cut()} bytes lost`);
-    }
-    await delay(seed.between(...REDIS_AWAY_MS));
-    await power.restart();
-    note('up redis');
-  };
+  const killRedis =
+    (power: Power) =>
+    async (seed: Seed): Promise<void> => {
+      const { least } = plan;
+      // The kind that is furthest behind its share of the plan.
+      const behind = leastBy([
+        ['redis', kills.redis / least.redisKills],
+        ['powerCut', kills.powerCut / least.powerCuts],
+        ['redisPause', kills.redisPause / least.redisPauses],
+      ]);
+      if (behind === 'redisPause') {
+        kills.redisPause += 1;
+        note('pause redis');
+        power.pause();
+        await delay(seed.between(...plan.pauseMs));
+        power.wake();
+        note('wake redis');
+        return;
+      }
+      if (behind === 'redis') {
+        kills.redis += 1;
+        note('kill redis');
+        await power.kill();
+      } else {
+        kills.powerCut += 1;
+        note(`power cut, ${await power.cut()} bytes lost`);
+      }
+      await delay(seed.between(...REDIS_AWAY_MS));
+      await power.restart();
+      note('up redis');
+    };
   const pauseGateway = async (seed: Seed): Promise<void> => {
     const post = seed.pick(posts);
     kills.gatewayPause += 1;
@@ -110,7 +112,7 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
     every(plan.gatewayKillEveryMs, seedOf(`${plan.seed}/gateway-kills`), over.signal, killGateway),
     every(plan.gatewayPauseEveryMs, seedOf(`${plan.seed}/gateway-pauses`), over.signal, pauseGateway),
     every(plan.clockJumpEveryMs, seedOf(`${plan.seed}/clock-jumps`), over.signal, jumpClock),
-    every(plan.redisKillEveryMs, seedOf(`${plan.seed}/redis-kills`), over.signal, killRedis),
+    power && every(plan.redisKillEveryMs, seedOf(`${plan.seed}/redis-kills`), over.signal, killRedis(power)),
   ]);
   // `stop` awaits it, and throws the error.
   loops.catch(() => undefined);

@@ -21,7 +21,7 @@ export interface Surroundings {
   readonly rpcUrl: string;
   readonly facilitatorUrl: string;
   readonly backendUrl: string;
-  readonly redisUrl: string;
+  readonly storage: PreparedParts['storage'];
   readonly payTo: string;
   /** For the configuration files. */
   readonly directory: string;
@@ -162,12 +162,12 @@ function configuration(
   ports: { agents: number; management: number },
   publicBaseUrl: string,
 ): PreparedParts {
-  const { chain, rpcUrl, facilitatorUrl, backendUrl, redisUrl, payTo } = parts;
+  const { chain, rpcUrl, facilitatorUrl, backendUrl, storage, payTo } = parts;
   const samples = Object.keys(sampleResources(CURRENCY)).map((id) => [id, undefined]);
   return {
     backendUrl: backendUrl,
     chain: { ...chain, rpcUrl },
-    storage: { redis: { url: redisUrl } },
+    storage,
     facilitator: { mode: 'remote', url: facilitatorUrl },
     ports,
     payTo,

@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { longPlan, shortPlan } from './plan.ts';
+import { longPlan, overSqlite, shortPlan } from './plan.ts';
 import { runChaos } from './run.ts';
 
 const { values } = parseArgs({
@@ -15,12 +15,15 @@ const { values } = parseArgs({
     'gateway-kills': { type: 'string' },
     'redis-kills': { type: 'string' },
     'power-cuts': { type: 'string' },
+    /** `redis`, by default, or `sqlite`. */
+    store: { type: 'string' },
     /** The plan of `make test`. */
     short: { type: 'boolean' },
   },
 });
 const seed = Number(values.seed ?? randomInt(2 ** 32));
-const base = values.short === true ? shortPlan(seed) : longPlan(seed);
+const redisPlan = values.short === true ? shortPlan(seed) : longPlan(seed);
+const base = values.store === 'sqlite' ? overSqlite(redisPlan) : redisPlan;
 const plan = {
   ...base,
   calls: Number(values.calls ?? base.calls),

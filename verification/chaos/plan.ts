@@ -4,6 +4,8 @@ export type Span = readonly [from: number, to: number];
 /** The plan of a run. Rates are probabilities, 0 to 1. */
 export interface Plan {
   readonly seed: number;
+  /** Two gateways over one Redis, or one over a file of SQLite, which has none of Redis' faults. */
+  readonly store: 'redis' | 'sqlite';
   /** Logical paid calls, at least; more when the kills are not done yet. */
   readonly calls: number;
   /** Buyers at the same time. */
@@ -59,7 +61,8 @@ export interface Plan {
   readonly settleDownMs: number;
 }
 
-const FAULTS: Pick<Plan, 'faults' | 'aborts' | 'leavers' | 'keys' | 'tokens' | 'adversaries'> = {
+const FAULTS: Pick<Plan, 'store' | 'faults' | 'aborts' | 'leavers' | 'keys' | 'tokens' | 'adversaries'> = {
+  store: 'redis',
   faults: { settle: 0.3, verify: 0.05, merchant: 0.3, rpc: 0.02, redisLine: 0.002, lines: 0.01 },
   aborts: 0.08,
   leavers: 0.4,
@@ -102,4 +105,9 @@ export function longPlan(seed: number): Plan {
     disturbAtMostMs: 3_600_000,
     settleDownMs: 60_000,
   };
+}
+
+/** The same over SQLite. */
+export function overSqlite({ least, ...plan }: Plan): Plan {
+  return { ...plan, store: 'sqlite', least: { ...least, redisKills: 0, powerCuts: 0, redisPauses: 0 } };
 }

@@ -20,10 +20,10 @@ import { openMerchant } from './merchant.ts';
 import type { Plan } from './plan.ts';
 import { openPower } from './power.ts';
 import { type Outcome, type Report, reportOf } from './report.ts';
-import { openStoreReader, type StoreReader } from './store-ledger.ts';
+import { openRedisReader, openSqliteReader, type StoreReader } from './store-ledger.ts';
 
-/** Two replicas over one store. */
-const GATEWAYS = 2;
+/** Over each store. */
+const GATEWAYS = { redis: 2, sqlite: 1 };
 /** Pause between two empty blocks, which advance the chain's clock, milliseconds. */
 const BLOCK_EVERY_MS = 1_000;
 const LOOK_EVERY_MS = 100;
@@ -56,8 +56,9 @@ async function play(
   const chain = await startChain();
   onEnd(chain.stop);
   onEnd(breathe(chain));
-  const power = await openPower();
-  onEnd(power.stop);
+  const path = join(directory, 'store.db');
+  const power = plan.store === 'redis' ? await openPower() : undefined;
+  if (power !== undefined) onEnd(power.stop);
   const faults = createFaults(plan.seed);
   const [facilitator, backend, nodeLine] = await Promise.all([
     openFacilitator(chain, plan, faults),
@@ -67,19 +68,19 @@ async function play(
   for (const { stop } of [facilitator, backend, nodeLine]) onEnd(stop);
   const { lines, redisLine: redisRate } = plan.faults;
   const [redisLine, facilitatorLine, merchantLine] = await Promise.all([
-    openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, faults),
+    power && openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, faults),
     openLine(peerOf(facilitator.url), 'facilitator-line', lines, faults),
     openLine(peerOf(backend.url), 'merchant-line', lines, faults),
   ]);
-  for (const { stop } of [redisLine, facilitatorLine, merchantLine]) onEnd(stop);
+  for (const line of [redisLine, facilitatorLine, merchantLine]) if (line !== undefined) onEnd(line.stop);
   const payTo = privateKeyToAddress(generatePrivateKey());
+  const storage = redisLine ? { redis: { url: `redis://127.0.0.1:${redisLine.port}` } } : { sqlite: { path } };
   const urls = {
     rpcUrl: nodeLine.url,
     facilitatorUrl: `http://127.0.0.1:${facilitatorLine.port}`,
     backendUrl: `http://127.0.0.1:${merchantLine.port}`,
-    redisUrl: `redis://127.0.0.1:${redisLine.port}`,
   };
-  const posts = await openFleet(GATEWAYS, { chain, ...urls, payTo, directory });
+  const posts = await openFleet(GATEWAYS[plan.store], { chain, ...urls, storage, payTo, directory });
   onEnd(() => Promise.all(posts.map((post) => post.stop())));
 
   const disturbUntil = Date.now() + plan.disturbAtMostMs;
@@ -105,7 +106,7 @@ async function play(
   market.giveUpAt = Date.now() + plan.settleDownMs;
   progress(`no more faults after ${Date.now() - stormBegan} ms`);
 
-  const reader = openStoreReader(power.redis.socketPath);
+  const reader = power ? openRedisReader(power.redis.socketPath) : openSqliteReader(path);
   onEnd(() => reader.close());
   const lastOpenAt = await untilQuiet(reader, buying, () => facilitator.owed === 0, plan.settleDownMs);
   const lastFaultAt = Math.max(controller.lastAt, faults.lastAt);
@@ -113,7 +114,7 @@ async function play(
   await comeBack(crowd, reader, plan);
   const open = [...(await reader.open()), ...(await reader.waiting())];
   const [chainLedger, store] = await Promise.all([readChain(chain, payTo, PRICE_UNITS), reader.read()]);
-  const { cuts } = power;
+  const cuts = power?.cuts ?? [];
   const evidence = { calls: crowd.calls, chain: chainLedger, work: backend.work, store, cuts, open };
   return {
     ...evidence,

@@ -1,5 +1,6 @@
 /** What the store holds about the payments of a run. */
 
+import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import type { CommerceEvent } from '../../src/events/event.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
@@ -25,7 +26,7 @@ export interface StoreLedger {
   readonly events: readonly Omit<CommerceEvent, 'id'>[];
 }
 
-/** Reads Redis directly, without the gateway's code. */
+/** Reads the store directly, without the gateway's code. */
 export interface StoreReader {
   /** payIds of records that a process or the reconciler has to finish, and their states. */
   open(): Promise<readonly string[]>;
@@ -43,21 +44,54 @@ const WAITING = new Set(['worked']);
 const RECEIPT_LISTS = ['done', 'owed', 'uncertain'];
 const PAGE = 1_000;
 
+/** What a store holds, as it is written there. */
+interface Stored {
+  records(): Promise<readonly PaymentRecord[]>;
+  receipts(): Promise<readonly Receipt[]>;
+  /** Oldest first. */
+  events(): Promise<StoreLedger['events']>;
+  close(): void;
+}
+
 /** Connects to a Redis that is not killed any more. */
-export function openStoreReader(socketPath: string): StoreReader {
+export function openRedisReader(socketPath: string): StoreReader {
   const redis = new Redis({ path: socketPath });
   // The failing command reports the error.
   redis.on('error', () => undefined);
-  const records = async (): Promise<readonly PaymentRecord[]> => {
-    const found: PaymentRecord[] = [];
-    let cursor = '0';
-    do {
-      const [next, keys] = await redis.scan(cursor, 'MATCH', `${PREFIX}pay:*`, 'COUNT', PAGE);
-      found.push(...(await documentsOf<PaymentRecord>(redis, keys)));
-      cursor = next;
-    } while (cursor !== '0');
-    return found;
-  };
+  return readerOf({
+    async records() {
+      const found: PaymentRecord[] = [];
+      let cursor = '0';
+      do {
+        const [next, keys] = await redis.scan(cursor, 'MATCH', `${PREFIX}pay:*`, 'COUNT', PAGE);
+        found.push(...(await documentsOf<PaymentRecord>(redis, keys)));
+        cursor = next;
+      } while (cursor !== '0');
+      return found;
+    },
+    receipts: () => receiptsOf(redis),
+    events: () => eventsOf(redis),
+    close: () => redis.disconnect(),
+  });
+}
+
+/** Opens the file of a gateway. */
+export function openSqliteReader(path: string): StoreReader {
+  const db = new DatabaseSync(path, { readOnly: true });
+  const all = async <Content>(select: string): Promise<readonly Content[]> =>
+    db
+      .prepare(select)
+      .all()
+      .map(({ json }) => JSON.parse(String(json)) as Content);
+  return readerOf({
+    records: () => all("SELECT value AS json FROM documents WHERE key GLOB 'pay:*'"),
+    receipts: () => all("SELECT value AS json FROM documents WHERE key GLOB 'rcpt:receipt_*'"),
+    events: () => all('SELECT event AS json FROM events ORDER BY n'),
+    close: () => db.close(),
+  });
+}
+
+function readerOf({ records, receipts, events, close }: Stored): StoreReader {
   const inStates = async (states: ReadonlySet<string>): Promise<readonly string[]> =>
     (await records()).filter(({ state }) => states.has(state)).map(({ payId, state }) => `${payId} ${state}`);
   return {
@@ -68,17 +102,18 @@ export function openStoreReader(socketPath: string): StoreReader {
         const known = { recovered: recovered !== undefined, hasToken: tokenDigest !== undefined };
         return [payId, { state, receiptId, ...known }] as const;
       });
-      return { payments: new Map(payments), receipts: await receiptsOf(redis), events: await eventsOf(redis) };
+      const ofPayments = Map.groupBy(await receipts(), ({ payment }) => payment?.replayKey ?? '');
+      return { payments: new Map(payments), receipts: ofPayments, events: await events() };
     },
-    close: () => redis.disconnect(),
+    close,
   };
 }
 
-async function receiptsOf(redis: Redis): Promise<ReadonlyMap<string, readonly Receipt[]>> {
+async function receiptsOf(redis: Redis): Promise<readonly Receipt[]> {
   const lists = await Promise.all(RECEIPT_LISTS.map((list) => redis.zrange(`${PREFIX}rcpt:${list}`, '0', '-1')));
   const ids = new Set(lists.flat().map((member) => member.split(' ', 1)[0]));
   const keys = [...ids].map((id) => `${PREFIX}rcpt:${id}`);
-  return Map.groupBy(await documentsOf<Receipt>(redis, keys), ({ payment }) => payment?.replayKey ?? '');
+  return documentsOf(redis, keys);
 }
 
 async function documentsOf<Content>(redis: Redis, keys: readonly string[]): Promise<readonly Content[]> {
