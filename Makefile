@@ -49,6 +49,7 @@ verify-quick: $(INSTALLED) ## what proves the system at length, as short as it g
 
 verify: $(INSTALLED) ## the same at full length, one after the other: hours
 	@$(MAKE) chaos
+	@$(MAKE) chaos ARGS="--store sqlite"
 	@$(MAKE) attack
 	@$(MAKE) mutants
 	@$(MAKE) slips
