@@ -4,10 +4,11 @@
  * what it costs is taken from the backend on its core.
  */
 import { connect, type Socket } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
 import { closes, Framer, headerOf, type Message } from './framing.ts';
 import type { LoadReport, LoadTask } from './load.ts';
 import { percentile } from './numbers.ts';
-import { challengeOf, freshPayers, signProofs } from './proofs.ts';
+import { type Challenge, challengeOf, freshPayers, signProofs } from './proofs.ts';
 
 /** Most requests of one task; also the room for their times. */
 const MAX_REQUESTS = 2_000_000;
@@ -232,10 +233,23 @@ async function requestsFor(task: LoadTask): Promise<readonly Buffer[]> {
   const { question, origin, connections, proofs: given } = task;
   if (given !== undefined) return given.map((proof) => requestBytes(task, proof));
   if (question.pays !== true) return [requestBytes(task)];
-  const challenge = await challengeOf(origin, question);
   const wanted = Math.ceil((rates.get(origin) ?? FIRST_RATE) * task.seconds * SPARE) + 2 * connections;
-  const proofs = signProofs(challenge, payers, Math.min(MAX_PROOFS, wanted));
+  const count = Math.min(MAX_PROOFS, wanted);
+  const challenges = await challengesOf(task, count);
+  const proofs = challenges.flatMap((challenge) => signProofs(challenge, payers, Math.ceil(count / challenges.length)));
   return proofs.map((proof) => requestBytes(task, proof));
+}
+
+/** A challenge for each proof, as a client has it; one for all where they are all the same. */
+async function challengesOf({ origin, question, connections }: LoadTask, count: number): Promise<readonly Challenge[]> {
+  const challenges = [await challengeOf(origin, question)];
+  const another = await challengeOf(origin, question);
+  if (isDeepStrictEqual(another, challenges[0])) return challenges;
+  const asking = Array.from({ length: connections }, async () => {
+    while (challenges.length < count) challenges.push(await challengeOf(origin, question));
+  });
+  await Promise.all(asking);
+  return challenges;
 }
 
 function requestBytes({ origin, question }: LoadTask, proof?: string): Buffer {
