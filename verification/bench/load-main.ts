@@ -1,14 +1,14 @@
 /**
- * The load generator: takes a LoadTask as message, keeps its connections busy, answers with a
- * LoadReport. Ends with its parent. It works on plain sockets with bytes made beforehand, because
- * what it costs is taken from the backend on its core.
+ * The load generator: takes a LoadTask as message, says `ready`, keeps its connections busy from
+ * `go` on, answers with a LoadReport. Ends with its parent. It works on plain sockets with bytes
+ * made beforehand, because what it costs is taken from the backend on its core.
  */
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { isDeepStrictEqual } from 'node:util';
 import { closes, Framer, headerOf, type Message } from './framing.ts';
 import type { LoadReport, LoadTask } from './load.ts';
 import { percentile } from './numbers.ts';
-import { type Challenge, challengeOf, freshPayers, signProofs } from './proofs.ts';
+import { freshPayers, signedProofs } from './proofs.ts';
 
 /** Most requests of one task; also the room for their times. */
 const MAX_REQUESTS = 2_000_000;
@@ -235,21 +235,8 @@ async function requestsFor(task: LoadTask): Promise<readonly Buffer[]> {
   if (question.pays !== true) return [requestBytes(task)];
   const wanted = Math.ceil((rates.get(origin) ?? FIRST_RATE) * task.seconds * SPARE) + 2 * connections;
   const count = Math.min(MAX_PROOFS, wanted);
-  const challenges = await challengesOf(task, count);
-  const proofs = challenges.flatMap((challenge) => signProofs(challenge, payers, Math.ceil(count / challenges.length)));
+  const proofs = await signedProofs(origin, question, payers, count);
   return proofs.map((proof) => requestBytes(task, proof));
-}
-
-/** A challenge for each proof, as a client has it; one for all where they are all the same. */
-async function challengesOf({ origin, question, connections }: LoadTask, count: number): Promise<readonly Challenge[]> {
-  const challenges = [await challengeOf(origin, question)];
-  const another = await challengeOf(origin, question);
-  if (isDeepStrictEqual(another, challenges[0])) return challenges;
-  const asking = Array.from({ length: connections }, async () => {
-    while (challenges.length < count) challenges.push(await challengeOf(origin, question));
-  });
-  await Promise.all(asking);
-  return challenges;
 }
 
 function requestBytes({ origin, question }: LoadTask, proof?: string): Buffer {
@@ -267,12 +254,16 @@ function requestBytes({ origin, question }: LoadTask, proof?: string): Buffer {
 async function work(task: LoadTask): Promise<LoadReport> {
   const requests = await requestsFor(task);
   const lanes = await lanesFor(task);
+  const go = once(process, 'message');
+  process.send?.('ready');
+  await go;
   const report = await new Round(task, requests).run(lanes);
   if (task.question.pays === true) rates.set(task.origin, (report.requests * 1_000) / report.elapsedMs);
   return report;
 }
 
-process.on('message', async (task: LoadTask) => {
+process.on('message', async (task: LoadTask | 'go') => {
+  if (task === 'go') return;
   try {
     process.send?.(await work(task));
   } catch (error) {

@@ -51,12 +51,13 @@ const LATE_MS = 20_000;
 /** The load generator, in a process of its own: its CPU counts for no contestant. */
 export interface Load {
   /**
-   * Sends requests for `seconds`. @throws Error when an answer was not the expected one, when none
-   * came, or when aborted
+   * Sends requests for `seconds`. `begins` is called before the first one, when all proofs are
+   * signed. @throws Error when an answer was not the expected one, when none came, or when aborted
    */
   fire(
     task: Omit<LoadTask, 'connections'> & { readonly connections?: number },
     signal: AbortSignal,
+    begins?: () => void,
   ): Promise<LoadReport>;
   stop(): Promise<void>;
 }
@@ -65,12 +66,20 @@ export interface Load {
 export function startLoad(core: number | undefined): Load {
   const program: Running = startProgram(core, { args: [join(import.meta.dirname, 'load-main.ts')], env: {} });
   return {
-    async fire(asked, signal) {
+    async fire(asked, signal, begins) {
       const task: LoadTask = { connections: CONNECTIONS, ...asked };
       const deadline = AbortSignal.timeout(task.seconds * 1_000 + LATE_MS);
-      const answer = once(program.child, 'message', { signal: AbortSignal.any([signal, deadline]) });
-      program.child.send(task);
-      const [report] = (await answer) as [LoadReport];
+      const told = async (message: LoadTask | 'go'): Promise<LoadReport | 'ready'> => {
+        const answer = once(program.child, 'message', { signal: AbortSignal.any([signal, deadline]) });
+        program.child.send(message);
+        return (await answer)[0];
+      };
+      let report = await told(task);
+      if (report === 'ready') {
+        begins?.();
+        report = await told('go');
+      }
+      if (report === 'ready') throw new Error('the generator began twice');
       if (report.failure !== undefined) throw new Error(report.failure);
       if (report.requests === 0 && asked.proofs === undefined) throw new Error('no answer at all');
       return report;

@@ -15,7 +15,7 @@ import type { Load } from './load.ts';
 import { median } from './numbers.ts';
 import { gatewayLocal } from './peers/gateway.ts';
 import { officialLocal } from './peers/installed.ts';
-import { challengeOf, freshPayers, type Payer, signProofs } from './proofs.ts';
+import { freshPayers, type Payer, signedProofs } from './proofs.ts';
 import { meterRpc, type RpcMeter } from './rpc-meter.ts';
 import type { Started } from './stage.ts';
 import type { Measurement } from './verdict.ts';
@@ -191,7 +191,7 @@ async function burst(
 ): Promise<Burst> {
   const { chain, payers, load, signal } = world;
   const { started, question, meter } = side;
-  const signed = signProofs(await challengeOf(started.origin, question), payers, count + bad.count);
+  const signed = await signedProofs(started.origin, question, payers, count + bad.count);
   const good = signed.slice(0, count);
   const worthless = bad.kind === 'copied' ? good.slice(0, bad.count) : signed.slice(count);
   if (bad.kind === 'spent') for (const proof of worthless) await spend(chain, proof);
