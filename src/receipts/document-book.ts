@@ -66,16 +66,7 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
   const dropAll = async (members: readonly string[]): Promise<number> => {
     const [oldest, newest] = [members[0], members.at(-1)];
     if (oldest === undefined || newest === undefined) return 0;
-    const documents: Changes['documents'][number][] = [];
-    const entries: EntryChange[] = [];
-    for (const member of members) {
-      const [id = '', ...names] = member.split(' ');
-      entries.push({ list: listKey('done'), member });
-      documents.push({ key: receiptKey(id), value: null });
-      for (const name of names)
-        if (name.startsWith(paymentName(''))) documents.push({ key: receiptKey(name), value: null });
-        else entries.push({ list: NAMES, member: `${name} ${id}` });
-    }
+    const { documents, entries } = together(members.map(dropOf));
     const [from, to] = [idIn(oldest), idIn(newest)];
     return transact(
       [receiptKey(from), TRIMMED],
@@ -181,9 +172,25 @@ function entriesOfDamaged(id: string): readonly EntryChange[] {
   return LISTS.map((list) => ({ list: listKey(list), member: id }));
 }
 
+/** The change that takes an entry off its list. */
+function removed({ list, member }: EntryChange): EntryChange {
+  return { list, member };
+}
+
 /** The entries that are not among others. */
 function without(entries: readonly EntryChange[], others: readonly EntryChange[]): readonly EntryChange[] {
   return entries.filter(({ list, member }) => !others.some((other) => other.list === list && other.member === member));
+}
+
+/** Drops a delivered receipt, by its member on the list alone. */
+function dropOf(member: string): BookChanges {
+  const [id = '', ...names] = member.split(' ');
+  const documents = [{ key: receiptKey(id), value: null }];
+  const entries: EntryChange[] = [{ list: listKey('done'), member }];
+  for (const name of names)
+    if (name.startsWith(paymentName(''))) documents.push({ key: receiptKey(name), value: null });
+    else entries.push({ list: NAMES, member: `${name} ${id}` });
+  return { documents, entries };
 }
 
 /** The id that a member begins with. */
@@ -204,7 +211,7 @@ function putChanges(read: Read, receipt: Receipt, before: Receipt | undefined): 
   const isDamaged = document !== undefined && known === undefined;
   const [stood, stands] = [known === undefined ? [] : entriesOf(known), entriesOf(receipt)];
   const gone = without(isDamaged ? entriesOfDamaged(id) : stood, stands);
-  const entries = [...gone.map(({ list, member }) => ({ list, member })), ...without(stands, stood)];
+  const entries = [...gone.map(removed), ...without(stands, stood)];
   const own = { documents, entries };
   return other === undefined || other === id ? own : together([own, dropChanges(read, other, id)]);
 }
@@ -218,7 +225,7 @@ function dropChanges(read: Read, id: string, by?: string): BookChanges {
     ...(replayKey === undefined || by !== undefined ? [] : [{ key: receiptOfKey(replayKey), value: null }]),
   ];
   const stood = receipt === undefined ? entriesOfDamaged(id) : entriesOf(receipt);
-  const entries = stood.map(({ list, member }) => ({ list, member }));
+  const entries = stood.map(removed);
   return { documents, entries };
 }
 
