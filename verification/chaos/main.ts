@@ -21,9 +21,11 @@ const { values } = parseArgs({
     short: { type: 'boolean' },
   },
 });
+const { store = 'redis' } = values;
+if (store !== 'redis' && store !== 'sqlite') throw new Error(`--store ${store}: redis or sqlite is wanted`);
 const seed = Number(values.seed ?? randomInt(2 ** 32));
 const redisPlan = values.short === true ? shortPlan(seed) : longPlan(seed);
-const base = values.store === 'sqlite' ? overSqlite(redisPlan) : redisPlan;
+const base = store === 'sqlite' ? overSqlite(redisPlan) : redisPlan;
 const plan = {
   ...base,
   calls: Number(values.calls ?? base.calls),
