@@ -8,6 +8,7 @@ import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 const RESOURCE = 'market_report';
 const INPUT = { city: 'Zurich' };
+const PRICE_UNITS = 10_000n;
 
 let group: ReplicatedRedis;
 let official: Facilitator;
@@ -83,7 +84,8 @@ describe('a gateway whose store keeps two replicas', () => {
       return false;
     }, 'the proof was never taken');
     assert.equal(answer.status, 200);
-    assert.equal(settleCalls(), 1);
-    assert.ok((await testbed.income()) > 0n);
+    // The reconciler and the buyer may both take over the lease that ended here; money moves once.
+    assert.ok(settleCalls() >= 1);
+    assert.equal(await testbed.income(), PRICE_UNITS);
   });
 });
