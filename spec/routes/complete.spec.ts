@@ -20,32 +20,46 @@ interface Layer {
   readonly route?: Registered;
 }
 
-/** Opens the apps, and notes every route that is registered meanwhile, on whichever router. */
-async function opening(): Promise<{ readonly world: RouteWorld; readonly registered: readonly Registered[] }> {
-  const router = express.Router.prototype as { route(path: string): Registered };
-  const { route } = router;
+/** The apps, with the routes and the layers that are registered while they open. */
+interface Opened {
+  readonly world: RouteWorld;
+  readonly registered: readonly Registered[];
+  readonly layers: Readonly<Record<Route['app'], readonly Layer[]>>;
+}
+
+/** Opens the apps, and notes every router and route that is made meanwhile. */
+async function opening(): Promise<Opened> {
+  const router = express.Router.prototype as {
+    route(path: string): Registered;
+    use(...given: unknown[]): unknown;
+    readonly stack: readonly Layer[];
+  };
+  const { route, use } = router;
   const registered: Registered[] = [];
-  const noted = mock.method(router, 'route', function note(this: unknown, path: string) {
-    const made = route.call(this as typeof router, path);
+  const stacks = new Set<readonly Layer[]>();
+  const notedRoutes = mock.method(router, 'route', function note(this: typeof router, path: string) {
+    const made = route.call(this, path);
     registered.push(made);
     return made;
   });
+  const notedRouters = mock.method(router, 'use', function note(this: typeof router, ...given: unknown[]) {
+    stacks.add(this.stack);
+    return use.apply(this, given);
+  });
   try {
-    return { world: await openRoutes(), registered };
+    const world = await openRoutes();
+    const management = world.management.router.stack as unknown as readonly Layer[];
+    const identifies = (stack: readonly Layer[]): boolean => stack.some(({ name }) => name === 'identify');
+    // The agents' app holds one router, which a reload replaces.
+    const [agents = assert.fail('no routes'), ...others] = [...stacks].filter(
+      (stack) => stack !== management && identifies(stack),
+    );
+    assert.deepEqual(others, []);
+    return { world, registered, layers: { agents, management } };
   } finally {
-    noted.mock.restore();
+    notedRoutes.mock.restore();
+    notedRouters.mock.restore();
   }
-}
-
-/** The agents' app holds one router, which a reload replaces. */
-function layersOf(world: RouteWorld, app: Route['app']): readonly Layer[] {
-  const layers = world[app].router.stack as unknown as readonly Layer[];
-  if (app === 'management') return layers;
-  assert.deepEqual(
-    layers.map(({ name }) => name),
-    ['presentRouter'],
-  );
-  return layers[0]?.handle.stack ?? assert.fail('no routes');
 }
 
 /** The routes of an app and of the routers that are mounted openly in it. */
@@ -83,16 +97,16 @@ const MIDDLEWARE: Readonly<Record<Route['app'], readonly string[]>> = {
     'countUntilClosedMiddleware',
     'takeRoute',
     'checkFraming',
-    'router',
+    'belowPath',
     'checkHost',
     'belowPath',
     'checkOrigin',
     'onlyInPlace',
     'refuseEncodedSlash',
-    'belowPath',
     'router',
     'serveCheckout',
     'answerCheckoutFailure',
+    'belowPath',
     'noRoute',
     'errorMiddleware',
   ],
@@ -101,9 +115,9 @@ const MIDDLEWARE: Readonly<Record<Route['app'], readonly string[]>> = {
 
 describe('the table of routes is complete', () => {
   it('has every route that is registered on a router, and no other', async () => {
-    const { world, registered } = await opening();
+    const { world, registered, layers } = await opening();
     try {
-      const management = routesIn(layersOf(world, 'management'));
+      const management = routesIn(layers.management);
       const agents = registered.filter((route) => !management.includes(route));
       for (const [app, routes] of Object.entries({ agents, management }) as [Route['app'], Registered[]][]) {
         const rows = rowsOf(app);
@@ -139,10 +153,10 @@ describe('the table of routes is complete', () => {
   });
 
   it('misses no middleware that could answer a path by itself', async () => {
-    const world = await openRoutes();
+    const { world, layers } = await opening();
     try {
       for (const app of APPS) {
-        const names = layersOf(world, app).flatMap(({ name, route }) => (route === undefined ? [name] : []));
+        const names = layers[app].flatMap(({ name, route }) => (route === undefined ? [name] : []));
         assert.deepEqual(names, MIDDLEWARE[app]);
       }
     } finally {

@@ -4,7 +4,7 @@
  * configuration decides is a generation, which a reload replaces as a whole.
  */
 
-import type { Express, RequestHandler } from 'express';
+import type { Express, RequestHandler, Router } from 'express';
 import { PURCHASE_PATH, purchaseState } from '../adapters/http/purchase-state.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
@@ -39,12 +39,9 @@ import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
-import { callLog } from '../telemetry/log/call-line.ts';
 import { httpLog } from '../telemetry/log/log.ts';
-import { alsoLogged } from '../telemetry/metrics/call-metrics.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { soldTargets } from './app-probe-guard.ts';
-import { callShortcut } from './call-shortcut.ts';
 import type { Exchanges } from './exchanges.ts';
 import { headRoom } from './head-room.ts';
 import type { IngressGuards } from './ingress-guards.ts';
@@ -63,7 +60,7 @@ import {
 import { openRoutes, shownPath } from './open-routes.ts';
 import { type OpenSigning, openSigning } from './open-signing.ts';
 import { otherOperations } from './other-operations.ts';
-import { noRoute, plainExpress, plainRouter, type Routes, replaceableRoutes } from './plain-express.ts';
+import { noRoute, plainExpress, plainRouter } from './plain-express.ts';
 import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
 
 /** The two apps, not yet listening, and the lifecycle that they share. */
@@ -103,18 +100,18 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
   present = openGeneration(parts.config, process);
   renewRail(parts, present);
   const monitor = startMonitoring(parts, process, presentNow);
-  const agents = replaceableRoutes(agentsRoutes(present, process, monitor));
+  let routes = agentsRoutes(present, process, monitor);
   const { loadShedding, lifecycle, metrics, onFailure } = process;
   const merchantProbes = appProbes(parts.appProbes ?? {}, (target) => presentNow().isSold(target));
   const reload = (config: GatewayConfig): void => {
     const before = presentNow();
     const next = openGeneration(config, process, before);
-    const routes = closingOnFailure(next, before, () => agentsRoutes(next, process, monitor));
+    const nextRoutes = closingOnFailure(next, before, () => agentsRoutes(next, process, monitor));
     // Nothing from here on can fail: one configuration is in use, or the other.
     parts.store.renew?.(config.storage);
     renewRail(parts, next);
     process.payments?.replaceOffers(before.offers, next.offers);
-    agents.replace(routes);
+    routes = nextRoutes;
     present = next;
     before.close(next);
     // A token that was taken back also ends the streams that it opened; the others resume.
@@ -122,7 +119,10 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
       process.stream.close();
   };
   return {
-    agents: plainExpress().use(agents.handler),
+    // A request that has begun goes on in the routes that it entered.
+    agents: plainExpress().use(function presentRoutes(req, res, next) {
+      routes(req, res, next);
+    }),
     loadShedder: loadShedding.loadShedder,
     relay: process.passthrough?.relay,
     management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
@@ -194,40 +194,28 @@ function closingOnFailure<Made>(next: Generation, present: Generation, make: () 
   }
 }
 
-/**
- * What agents, operators and the public reach: a request passes it line by line. A call by the
- * exact spelling of its path passes what is kept in `passed`, and goes from there to its adapter.
- */
-function agentsRoutes(generation: Generation, process: Process, monitor: Monitor): Routes {
+/** What agents, operators and the public reach. A request passes it line by line. */
+function agentsRoutes(generation: Generation, process: Process, monitor: Monitor): Router {
   const { config, catalogue, routeOf, offers, checkouts, ingressGuards } = generation;
   const { store, log, tracing, lifecycle, mounts, watch, passthrough, writeQueues, stream, budget } = process;
   const { server, merchant } = config;
+  const { loadedAdapters } = process;
+  const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts, loadedAdapters };
+  const steps = purchase(generation, process);
   const app = plainRouter();
-  const passed: RequestHandler[] = [];
-  const both = (handler: RequestHandler): void => {
-    app.use(handler);
-    passed.push(handler);
-  };
-  both(identify(mounts));
-  app.use(keepAccessRecord(watch));
-  app.use(httpLog(log, tracing, shownPath(config, checkouts)));
-  passed.push(keepAccessRecord(alsoLogged(watch, callLog(log, tracing))));
-  both(countUntilClosed(lifecycle));
-  if (routeOf !== undefined) both(takeRoute(routeOf, passthrough?.handler ?? noRoute));
-  both(checkFraming(checkouts));
-  app.use(probes(monitor));
-  both(checkHost(server.allowedHosts));
+  app.use(identify(mounts), keepAccessRecord(watch), httpLog(log, tracing, shownPath(config, checkouts)));
+  app.use(countUntilClosed(lifecycle));
+  if (routeOf !== undefined) app.use(takeRoute(routeOf, passthrough?.handler ?? noRoute));
+  app.use(checkFraming(checkouts), belowPath(['/health', '/ready'], probes(monitor)), checkHost(server.allowedHosts));
   // Before the check of the Origin: browsers send one when they load modules, and an operator uses
   // any name of the pod.
   const site = config.backend.passthrough === undefined ? undefined : merchant.publicBaseUrl;
   app.use(belowPath(['/console'], consoleRoutes(server.adminTokens, site)));
   const pages = [mirroredHeaders(catalogue), preflightInPlace(config.backend)] as const;
-  both(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, ...pages));
-  const { loadedAdapters } = process;
-  const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts, loadedAdapters };
-  const steps = purchase(generation, process);
+  app.use(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, ...pages));
   if (routeOf !== undefined) mountSaleInPlace(app, adapters, steps);
   app.use(refuseEncodedSlash(checkouts?.mountPath));
+  mountAdapters(app, adapters, steps);
   mountPublicRoutes(app, config, catalogue, () => monitor.adapterHealth());
   const unpaid = async (limit: number) => {
     const [refused, failed = []] = await Promise.all([store.ledger.unpaid(limit), process.payments?.failedWork(limit)]);
@@ -238,11 +226,8 @@ function agentsRoutes(generation: Generation, process: Process, monitor: Monitor
   const operators = operatorRoutes(server.adminTokens, sources, ingressGuards.guesses);
   app.use(belowPath(['/api/receipts', '/api/events'], operators));
   mountPurchaseState(app, generation, store);
-  const calls = mountAdapters(app, adapters, steps);
-  app.use(noRoute);
-  const failed = errorHandler(process.onFailure);
-  app.use(failed);
-  return { router: app, shortcut: callShortcut(passed, calls, failed) };
+  app.use(noRoute, errorHandler(process.onFailure));
+  return app;
 }
 
 /** What became of a purchase is told where something is signed for buyers. */

@@ -21,7 +21,6 @@ import type { PreflightInPlace } from '../server/http/origin.ts';
 import { published } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
 import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
-import { INVOKE_PATH } from './call-shortcut.ts';
 import { headRoom } from './head-room.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import type { AcpService } from './open-acp.ts';
@@ -56,31 +55,17 @@ export async function loadAdapters({ mcp, a2a }: GatewayConfig['protocols']): Pr
   };
 }
 
-/** What takes a call at the paths of one adapter, behind what every request passes. */
-export interface CallMount {
-  readonly paths: readonly string[];
-  readonly handlers: readonly RequestHandler[];
-}
+const INVOKE_PATH = '/api/resources/:id/invoke';
 
-/**
- * Mounts every enabled adapter; one that is not enabled has no path at all. Answers those whose
- * calls pass the purchase middleware.
- */
-export function mountAdapters(
-  agents: Router,
-  parts: AdapterParts,
-  purchase: readonly RequestHandler[],
-): readonly CallMount[] {
+/** Mounts every enabled adapter; one that is not enabled has no path at all. */
+export function mountAdapters(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, budget, ingressGuards, checkouts, loadedAdapters } = parts;
   const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
-  const mounts: CallMount[] = [];
   const mount = (channel: Channel, paths: string[], adapter: RequestHandler): void => {
-    const handlers = [...ofChannel(channel, [...ingressGuards.entrance, adapter]), ...purchase];
-    agents.post(paths, handlers);
+    agents.post(paths, [...ofChannel(channel, [...ingressGuards.entrance, adapter]), ...purchase]);
     agents.all(paths, allowOnly('POST'));
-    mounts.push({ paths, handlers });
   };
   if (http.enabled) mount('http', [INVOKE_PATH], httpAdapter(headRoom(config).plain));
   if (loadedAdapters.mcp !== undefined)
@@ -99,7 +84,6 @@ export function mountAdapters(
     agents.get(DISCOVERY_PATH, published(checkouts.discovery, new Date(), DISCOVERY_MAX_AGE_S));
     agents.all(DISCOVERY_PATH, allowOnly('GET', 'HEAD'));
   }
-  return mounts;
 }
 
 /** Clients join the mount and an empty path in either way. */

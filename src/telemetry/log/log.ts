@@ -7,7 +7,7 @@ import type { GatewayError } from '../../errors.ts';
 import { isFailure, outcomeOf, resourceIn } from '../../pipeline/call.ts';
 import type { Failure } from '../../pipeline/middleware/error-handler.ts';
 import { accessRecordOf } from '../../server/http/access-record.ts';
-import { type CallIds, callIdOf } from '../../server/http/request-id.ts';
+import { type CallIds, idsOf } from '../../server/http/request-id.ts';
 import { rawPath } from '../../server/http/target.ts';
 import { isoTime } from '../../time/iso-time.ts';
 import type { CheckState } from '../health/readiness.ts';
@@ -18,7 +18,7 @@ import { standardOutput } from './standard-output.ts';
 export type Log = Logger;
 
 /** Longest path in a line, characters: a caller may send 32 KiB of it. */
-export const MAX_PATH = 512;
+const MAX_PATH = 512;
 
 /**
  * Secrets are kept out by type: a serialiser names the few fields that may be written, so an
@@ -83,25 +83,24 @@ export function httpLog(
   shown: (path: string, res: Response) => string = (path) => path,
 ) {
   const requestLine = (req: Request, res: Response, ms: number): object => {
-    const path = shown(rawPath(req.originalUrl ?? req.url ?? ''), res).slice(0, MAX_PATH);
+    const record = accessRecordOf(res);
     return {
-      requestId: res.getHeader('x-request-id'),
-      callId: callIdOf(res),
+      ...idsOf(res),
       method: req.method,
-      path,
+      path: shown(rawPath(req.originalUrl ?? req.url ?? ''), res).slice(0, MAX_PATH),
       status: res.statusCode,
       ms,
       // Undefined fields are not written.
-      channel: accessRecordOf(res)?.channel,
-      passed: accessRecordOf(res)?.passed,
+      channel: record?.channel,
+      passed: record?.passed,
       resource: resourceIn(res),
       outcome: outcomeOf(res),
-      reason: accessRecordOf(res)?.reason,
-      backend: accessRecordOf(res)?.backend?.code,
-      operation: accessRecordOf(res)?.backend?.operation,
-      transaction: accessRecordOf(res)?.transaction,
-      refusal: accessRecordOf(res)?.refusal,
-      leftOut: accessRecordOf(res)?.leftOut,
+      reason: record?.reason,
+      backend: record?.backend?.code,
+      operation: record?.backend?.operation,
+      transaction: record?.transaction,
+      refusal: record?.refusal,
+      leftOut: record?.leftOut,
       traceId: tracing.traceId(req, res),
     };
   };
@@ -123,12 +122,12 @@ export function httpLog(
 }
 
 /** An aborted answer is a warning, and so is a failure that JSON-RPC answers with 200. */
-export function isTrouble(res: Response): boolean {
+function isTrouble(res: Response): boolean {
   return res.statusCode >= 500 || !res.writableFinished || isFailure(outcomeOf(res));
 }
 
 /** The message of the line of a request. */
-export function messageOf({ writableFinished }: Response): string {
+function messageOf({ writableFinished }: Response): string {
   return writableFinished ? 'request completed' : 'request aborted';
 }
 

@@ -124,17 +124,3 @@ export function watchOver(calls: CallMetrics, { entered, closed }: Tracing): Wat
     },
   };
 }
-
-/** Counts and traces, and writes a line as well when a request is over. */
-export function alsoLogged(
-  watch: Pick<Watch, 'opened' | 'closed'>,
-  writeLine: (req: Request, res: Response) => void,
-): Pick<Watch, 'opened' | 'closed'> {
-  return {
-    opened: () => watch.opened(),
-    closed(req, res) {
-      watch.closed(req, res);
-      writeLine(req, res);
-    },
-  };
-}
