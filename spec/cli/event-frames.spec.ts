@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { framesOf } from '../../src/cli/event-frames.ts';
+import { framesOf } from '../../src/cli/events.ts';
 
 const STREAM =
   ': connected\n\nretry: 2000\n\nid: evt_1-0\ndata: {"a":"ü"}\n\n: gap\n\ndata: one\ndata:two\n\ndata: unfinished';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { indexPage } from '../../src/app/index-page.ts';
+import { indexPage } from '../../src/app/public-routes.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { indexDocument, introductionOf, llmsDocument, x402Document } from '../../src/resources/introductions.ts';
 import type { StaticDocument } from '../../src/resources/static-document.ts';

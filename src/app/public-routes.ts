@@ -10,17 +10,22 @@ import { KEY_SET_PATH, keySet, signingKey } from '../crypto/signing-key.ts';
 import { checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import type { AdapterHealths } from '../resources/discovery.ts';
-import { indexDocument, introductionOf, llmsDocument, x402Document } from '../resources/introductions.ts';
+import {
+  type Introduction,
+  indexDocument,
+  introductionOf,
+  llmsDocument,
+  x402Document,
+} from '../resources/introductions.ts';
 import { mirroredParameters } from '../resources/mirrored-headers.ts';
 import { openApiDocument } from '../resources/openapi.ts';
 import { PUBLISHED, type PublishedName } from '../resources/published.ts';
 import type { CatalogueSettings } from '../resources/settings.ts';
 import { type StaticDocument, staticDocument as staticBytes, staticText } from '../resources/static-document.ts';
 import { acceptsPage } from '../server/http/accepts-page.ts';
-import { PAGE_HEADERS } from '../server/http/page.ts';
+import { escapedHtml, PAGE_CLOSING, PAGE_HEADERS, pageOpening } from '../server/http/page.ts';
 import { published, staticDocument } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
-import { indexPage } from './index-page.ts';
 
 /** Mounts the public documents. Their bytes are made at start. */
 export function mountPublicRoutes(
@@ -108,4 +113,20 @@ export function keyDocuments(config: SigningSettings): ReadonlyMap<string, objec
 export function mirroredHeaders({ listed }: Catalogue): readonly string[] {
   const headers = listed.flatMap(({ inputSchema }) => mirroredParameters(inputSchema).map(({ header }) => header));
   return [...new Set(headers)];
+}
+
+/** Everything is written at start. */
+export function indexPage({ name, entries, links, more }: Introduction): string {
+  const sold = entries.map(
+    (entry) =>
+      `<dt>${escapedHtml(entry.name)}</dt><dd>${escapedHtml(entry.text)}<br><code>${escapedHtml(entry.url)}</code></dd>`,
+  );
+  return [
+    `${pageOpening(name)}<h1>${escapedHtml(name)}</h1>`,
+    '<p>Programs call these operations over HTTP; priced ones are paid for each call with x402.</p>',
+    `<dl>${sold.join('')}</dl>`,
+    more > 0 ? `<p>And ${more} more.</p>` : '',
+    `<ul>${links.map(({ url, title }) => `<li><a href="${escapedHtml(url)}">${title}</a></li>`).join('')}</ul>`,
+    PAGE_CLOSING,
+  ].join('');
 }

@@ -2,7 +2,6 @@
 
 import type { How } from '../store/port/commit.ts';
 import { type Changes, parsed, type Transact } from '../store/port/transact.ts';
-import { assertCheckoutClaim, assertHold, assertOwning, assertSealedAnswer, assertUnknownEnd } from './claim-checks.ts';
 import {
   type ClaimRecord,
   claimCheckout,
@@ -13,7 +12,8 @@ import {
   type Standing,
   unknownCheckout,
 } from './claim-table.ts';
-import type { CheckoutClaims } from './claims.ts';
+import type { CheckoutClaims, Claim, Hold, Owning, SealedAnswer, UnknownEnd } from './claims.ts';
+import { MAX_DOCUMENT_BYTES } from './operations.ts';
 import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from './sessions.ts';
 
 const claimKey = (name: string): string => `acp:idem:${name}`;
@@ -87,4 +87,72 @@ export function documentClaims(transact: Transact): CheckoutClaims {
 
 function written(key: string, next: { readonly ends: number } | undefined): Changes['documents'][number] {
   return next === undefined ? { key, value: null } : { key, value: JSON.stringify(next), endMs: next.ends, made: next };
+}
+
+/** base64url of HMAC-SHA256. */
+const DIGEST = /^[A-Za-z0-9_-]{43}$/;
+const OWNER = /^[A-Za-z0-9_-]{1,64}$/;
+const PRINTABLE = /^[!-~]*$/;
+/**
+ * Longest sealed answer, characters: an incompressible document in base64url, and the seal's part.
+ */
+const MAX_SEALED_LENGTH = 2 * MAX_DOCUMENT_BYTES;
+/** A leap year, milliseconds. */
+const MAX_SPAN_MS = 366 * 86_400_000;
+const [LEAST_STATUS, MOST_STATUS] = [100, 599];
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+function assertCheckoutClaim({ name, lock, fingerprint, owner, leaseMs, keepMs, unopened }: Claim): void {
+  assertNames(name, lock, owner);
+  assertFingerprint(fingerprint);
+  if (unopened !== undefined) assertSealed(unopened);
+  assertSpan(leaseMs);
+  assertSpan(keepMs);
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+function assertHold({ name, lock, fingerprint, owner, fence }: Hold): void {
+  assertNames(name, lock, owner);
+  assertFingerprint(fingerprint);
+  if (!Number.isSafeInteger(fence) || fence < 1) throw new RangeError('a fencing token is a number from 1 on');
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+function assertSealedAnswer({ status, sealed, keepMs }: SealedAnswer): void {
+  if (!Number.isInteger(status) || status < LEAST_STATUS || status > MOST_STATUS)
+    throw new RangeError(`a status is a number from ${LEAST_STATUS} to ${MOST_STATUS}`);
+  assertSealed(sealed);
+  assertSpan(keepMs);
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+function assertUnknownEnd({ keepMs }: UnknownEnd): void {
+  assertSpan(keepMs);
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+function assertOwning({ session, owner, keepMs }: Owning): void {
+  if (!DIGEST.test(session) || !DIGEST.test(owner))
+    throw new RangeError('a session and its owner are named by 43 characters of base64url');
+  assertSpan(keepMs);
+}
+
+function assertNames(name: string, lock: string | undefined, owner: string): void {
+  if (!DIGEST.test(name) || (lock !== undefined && !DIGEST.test(lock)))
+    throw new RangeError('a claim and a lock are named by 43 characters of base64url');
+  if (!OWNER.test(owner)) throw new RangeError('an owner is 1 to 64 letters, digits and _ -');
+}
+
+function assertFingerprint(fingerprint: string): void {
+  if (!DIGEST.test(fingerprint)) throw new RangeError('a fingerprint has 43 characters of base64url');
+}
+
+function assertSealed(sealed: string): void {
+  if (sealed.length > MAX_SEALED_LENGTH || !PRINTABLE.test(sealed))
+    throw new RangeError(`a sealed answer is at most ${MAX_SEALED_LENGTH} printable characters`);
+}
+
+function assertSpan(ms: number): void {
+  if (!Number.isSafeInteger(ms) || ms < 1 || ms > MAX_SPAN_MS)
+    throw new RangeError(`a claim lasts for whole milliseconds, 1 to ${MAX_SPAN_MS}`);
 }

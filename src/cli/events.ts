@@ -1,11 +1,13 @@
 /** `acg events`: the audit trail of a running gateway, as a list or as it grows. */
 
 import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CommerceEvent, EVENT_TYPES } from '../events/event.ts';
-import { comparePositions } from '../events/position.ts';
-import { followEvents, newestPosition } from './follow-events.ts';
-import { type AccessArgs, addAccessOptions, openGatewayClient } from './gateway-client.ts';
+import { BEGINNING, comparePositions } from '../events/position.ts';
+import { isObject, type Json } from '../json/types.ts';
+import { UnavailableError } from './exit-code.ts';
+import { type AccessArgs, addAccessOptions, type GatewayClient, openGatewayClient } from './gateway-client.ts';
 import { oneOf, wholeNumber } from './option-values.ts';
 import { addFormatOptions, type FormatArgs, members, printList, printStream, type Shape } from './output.ts';
 import { defineCommand } from './program.ts';
@@ -119,3 +121,123 @@ const SHAPE: Shape<CommerceEvent> = {
     data: ({ data }) => (data === undefined ? undefined : JSON.stringify(data)),
   },
 };
+
+/** Until the stream says otherwise, milliseconds. */
+const RETRY_MS = 2_000;
+
+/** An event as a gateway sends it; of a gateway of another release only the id is certain. */
+interface FollowedEvent {
+  readonly id: string;
+}
+
+interface Following<Event> {
+  /** The next one is read when it is done with this. */
+  readonly take: (event: Event) => Promise<void>;
+  /** Told once when the stream breaks, when it goes on, and when events are missing. */
+  readonly note: (text: string) => void;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
+/** The id of the newest event, before which nothing is followed. Throws what the client throws. */
+async function newestPosition(client: GatewayClient): Promise<string> {
+  const { entries } = await readList<FollowedEvent>(client, { path: '/api/events', query: {}, limit: 1 });
+  return entries[0]?.id ?? BEGINNING;
+}
+
+/**
+ * Takes every event behind `position`, until the signal. Each connection resumes behind the last
+ * event that was taken.
+ * @throws UnavailableError when the first connection fails; Error when a token is refused
+ */
+async function followEvents<Event extends FollowedEvent>(
+  client: GatewayClient,
+  position: string,
+  { take, note, signal }: Following<Event>,
+): Promise<void> {
+  let last = position;
+  let retryMs = RETRY_MS;
+  let standing: 'new' | 'open' | 'broken' = 'new';
+  while (!signal.aborted) {
+    let why = 'the stream ended';
+    try {
+      const response = await client.stream(last, signal);
+      if (standing === 'broken') note('connected again');
+      standing = 'open';
+      for await (const frame of framesOf(response)) {
+        if (frame.kind === 'retry') ({ retryMs } = frame);
+        else if (frame.kind === 'comment') {
+          if (frame.text === 'gap')
+            note(`gap: the gateway no longer has all events after ${last}; some are missing here`);
+          if (frame.text === 'draining') why = 'the gateway ends';
+        } else {
+          const event = eventOf<Event>(frame.data);
+          if (event === undefined) continue;
+          last = event.id;
+          await take(event);
+        }
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (standing === 'new' || (standing === 'broken' && !(error instanceof UnavailableError))) throw error;
+      why = brokenBy(error);
+    }
+    if (standing === 'open') note(`${why}; connecting again`);
+    standing = 'broken';
+    await delay(retryMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** Node names neither the end of a connection nor who ended it. */
+function brokenBy(error: unknown): string {
+  const { code, message } = (error instanceof Error ? error : new Error(String(error))) as NodeJS.ErrnoException;
+  return code === 'ECONNRESET' ? 'the connection broke' : message;
+}
+
+function eventOf<Event extends FollowedEvent>(data: string): Event | undefined {
+  try {
+    const event = JSON.parse(data) as Json;
+    return isObject(event) && typeof event['id'] === 'string' ? (event as unknown as Event) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A frame that is not finished by then is not one of a gateway, characters. */
+const MAX_FRAME = 1_048_576;
+
+/** What a stream brings. `retryMs`: how long to wait before the next connection. */
+type StreamFrame =
+  | { readonly kind: 'event'; readonly id: string; readonly data: string }
+  | { readonly kind: 'comment'; readonly text: string }
+  | { readonly kind: 'retry'; readonly retryMs: number };
+
+/** The frames in their order, each as soon as it is complete. @throws Error for an endless one */
+export async function* framesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<StreamFrame> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  let id = '';
+  let data: string[] = [];
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r\n|\n|\r(?!$)/);
+    rest = lines.pop() ?? '';
+    if (rest.length > MAX_FRAME) throw new Error('its stream has a line without an end');
+    for (const line of lines) {
+      const { name, value } = fieldOf(line);
+      if (line === '' && data.length > 0) {
+        yield { kind: 'event', id, data: data.join('\n') };
+        data = [];
+      } else if (line.startsWith(':')) yield { kind: 'comment', text: value };
+      else if (name === 'id') id = value;
+      else if (name === 'data') data.push(value);
+      else if (name === 'retry' && /^\d{1,6}$/.test(value)) yield { kind: 'retry', retryMs: Number(value) };
+    }
+  }
+}
+
+/** The name of a comment is empty. */
+function fieldOf(line: string): { readonly name: string; readonly value: string } {
+  const at = line.indexOf(':');
+  if (at === -1) return { name: line, value: '' };
+  return { name: line.slice(0, at), value: line.slice(at + 1).replace(/^ /, '') };
+}

@@ -2,7 +2,6 @@
 
 import type { AddressInfo } from 'node:net';
 import { createGateway } from '../app/gateway.ts';
-import { openTracing } from '../app/open-tracing.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
 import { connectionsFor, createListener } from '../server/listener/listen.ts';
@@ -10,6 +9,8 @@ import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import { openStore } from '../store/open.ts';
 import { type Log, refusalLog } from '../telemetry/log/log.ts';
+import { collectorFrom } from '../telemetry/traces/collector.ts';
+import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 import { listenAt, MAY_LINGER, type Opened } from './closing.ts';
 
 /** What opens store and rail; a test build that must fail visibly brings its own. */
@@ -72,4 +73,19 @@ export async function openAgents(
       followed = next;
     },
   };
+}
+
+/**
+ * Traces for the collector that the standard variables of OpenTelemetry name, or none. The exporter
+ * is loaded only for a collector, because it costs start time and memory. @throws ConfigError
+ */
+async function openTracing(
+  env: Readonly<Record<string, string | undefined>>,
+  log: Pick<Log, 'info' | 'warn'>,
+): Promise<Tracing> {
+  const collector = collectorFrom(env);
+  if (collector === undefined) return PASSED_ON;
+  for (const warning of collector.warnings) log.warn(warning);
+  const { openOtlp } = await import('../telemetry/traces/otlp.ts');
+  return openOtlp(env, (cause) => log.warn({ err: cause }, 'the collector does not take traces'));
 }

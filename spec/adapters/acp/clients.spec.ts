@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
-import { clientsByToken } from '../../../src/adapters/acp/clients.ts';
+import { clientsByToken } from '../../../src/adapters/acp/adapter.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { readMetrics } from '../../support/read-metrics.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { toolPages } from '../../../src/adapters/mcp/tool-pages.ts';
+import { toolPages } from '../../../src/adapters/mcp/adapter.ts';
 import type { ListedResource } from '../../../src/resources/listing.ts';
 
 const SERVER = { name: 'shop', title: 'Shop', version: '1.0.0' };

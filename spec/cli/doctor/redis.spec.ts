@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { TRIED_RIGHTS } from '../../../src/cli/doctor/redis-rights.ts';
+import { TRIED_RIGHTS } from '../../../src/cli/doctor/redis.ts';
 import { CLUSTER_RIGHTS, leastRights, OPTIONAL_RIGHTS } from '../../store/least-rights.ts';
 import { startReplicatedRedis } from '../../support/redis-replicas.ts';
 import { type CheckedWorld, healthyStatuses, openCheckedWorld } from './checked-world.ts';

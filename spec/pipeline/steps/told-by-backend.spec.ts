@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { BackendAnswer } from '../../../src/backend/exchange.ts';
-import { toldByBackend } from '../../../src/pipeline/steps/told-by-backend.ts';
+import { toldByBackend } from '../../../src/pipeline/middleware/forward.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const MOST_BYTES = 4_096;

@@ -6,7 +6,7 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { mountedFiles } from '../../../src/sidecar/injector/mounted-files.ts';
+import { mountedFiles } from '../../../src/sidecar/injector/open-injector.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 import { createAuthority, type Identity, makeCertificate, namesExtension } from '../../support/certificates.ts';
 import { reviewOf } from './reviews.ts';

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Registry } from '@prometheus-io/client';
 import type { PaymentCensus } from '../../../src/payments/ledger/census.ts';
-import { censusMetrics } from '../../../src/telemetry/metrics/census-metrics.ts';
 import { createDurations } from '../../../src/telemetry/metrics/durations.ts';
-import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
+import { censusMetrics, createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { seriesIn } from '../scrape.ts';
 
 const NOTHING = { open: 0, uncertain: 0, undelivered: 0 };

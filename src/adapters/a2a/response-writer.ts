@@ -1,22 +1,25 @@
 /** Writes outcomes as tasks: specification 3, contract 7.2. No outcome is ever a JSON-RPC error. */
 
+import { randomUUID } from 'node:crypto';
 import type { Response } from 'express';
 import { errorEnvelope } from '../../errors.ts';
 import { isObject } from '../../json/types.ts';
 import type { Challenge } from '../../payments/x402/wire/challenge.ts';
 import type { ResponseWriter } from '../../pipeline/call.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
+import { isoTime } from '../../time/iso-time.ts';
 import { type AnswerContent, MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import {
   deliveryMember,
+  type Members,
   mandateReceiptMember,
+  membersText,
   paymentMember,
   requestIdMember,
   statementMember,
 } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
-import { type TaskOutcome, taskResult } from './task.ts';
 import { challengeMembers, failureMembers, PAYMENT_PAYLOAD, paymentMembers } from './x402-extension.ts';
 
 /** One SendMessage, as far as its answer depends on it. */
@@ -105,4 +108,54 @@ function howToPay({ refusal, message }: Challenge): string {
     `${refusal?.message ?? message} Sign one entry of accepts into a PaymentPayload and send the message again with it in ` +
     `metadata["${PAYMENT_PAYLOAD}"], or as base64 in input._payment.`
   );
+}
+
+/** The states that a call can end in (A2A 1.0, TaskState, ProtoJSON spelling). */
+type TaskState = 'TASK_STATE_COMPLETED' | 'TASK_STATE_FAILED';
+
+/** The ids of a task, which its message repeats. */
+interface TaskNames {
+  readonly taskId: string;
+  readonly contextId: string;
+}
+
+interface TaskOutcome {
+  readonly state: TaskState;
+  /** One sentence of the agent, with the metadata of the x402 extension. */
+  readonly message?: { readonly text: string; readonly metadata: Members };
+  readonly artifact: {
+    readonly name: string;
+    /** A JSON object as text, which is inserted as it is. */
+    readonly data: string;
+    readonly metadata: Members;
+  };
+  readonly metadata: Members;
+}
+
+/**
+ * The result of SendMessage as JSON text: `{"task": Task}` with members of A2A 1.0 only (a2a 4),
+ * and never `history`, which would repeat the buyer's proof.
+ */
+function taskResult({ state, message, artifact, metadata }: TaskOutcome): string {
+  const task: TaskNames = { taskId: randomUUID(), contextId: randomUUID() };
+  const names = `"id":"${task.taskId}","contextId":"${task.contextId}"`;
+  const messageMember = message === undefined ? '' : `"message":${agentMessage(task, message)},`;
+  const status = `{"state":"${state}",${messageMember}"timestamp":"${isoTime()}"}`;
+  return `{"task":{${names},"status":${status},"artifacts":[${artifactText(artifact)}],"metadata":{${membersText(metadata)}}}}`;
+}
+
+function agentMessage(task: TaskNames, { text, metadata }: NonNullable<TaskOutcome['message']>): string {
+  const names = `"contextId":"${task.contextId}","taskId":"${task.taskId}"`;
+  const content = `"role":"ROLE_AGENT","parts":[{"text":${JSON.stringify(text)}}]`;
+  return `{"messageId":"${randomUUID()}",${names},${content}${metadataMember(metadata)}}`;
+}
+
+function artifactText({ name, data, metadata }: TaskOutcome['artifact']): string {
+  const parts = `"parts":[{"data":${data},"mediaType":"application/json"}]`;
+  return `{"artifactId":"${randomUUID()}","name":${JSON.stringify(name)},${parts}${metadataMember(metadata)}}`;
+}
+
+function metadataMember(metadata: Members): string {
+  const written = membersText(metadata);
+  return written === '' ? '' : `,"metadata":{${written}}`;
 }

@@ -3,22 +3,32 @@
  * request at the mount or below it ends here (`serve`), and so does every failure (`acpFailures`).
  */
 
+import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
-import type { Idempotency } from '../../checkouts/idempotency.ts';
-import type { Sessions } from '../../checkouts/sessions.ts';
-import type { AcpSettings } from '../../checkouts/settings.ts';
-import { noteChannel, noteOperation } from '../../server/http/access-record.ts';
+import type { AttemptEnd, FinalAnswer, Idempotency, KeyedEnd } from '../../checkouts/idempotency.ts';
+import type { Access, Sessions } from '../../checkouts/sessions.ts';
+import type { AcpClient, AcpSettings } from '../../checkouts/settings.ts';
+import { isObject, type Json } from '../../json/types.ts';
+import { noteChannel, noteOperation, noteOutcome, type Outcome } from '../../server/http/access-record.ts';
+import { ownersOf, readHeader } from '../../server/http/headers.ts';
 import { onceClosed } from '../../server/http/once-closed.ts';
 import { type CallIds, idsOf } from '../../server/http/request-id.ts';
-import { clientGone } from '../../server/http/respond.ts';
+import { clientGone, sendText } from '../../server/http/respond.ts';
 import { belowMount, rawPath } from '../../server/http/target.ts';
-import type { Guesses } from '../../server/rate-limit/failed-attempts.ts';
+import { clientNetwork } from '../../server/rate-limit/client-address.ts';
+import { countFailedAttempts, type Guesses } from '../../server/rate-limit/failed-attempts.ts';
 import type { Admission } from './admission.ts';
-import type { BackendService } from './call.ts';
-import { clientsByToken } from './clients.ts';
-import { type AcpError, asAcpError, busy } from './error.ts';
-import { bodyChecks, callerRequestIdOf, checkMediaType, checkVersion, idempotencyKeyOf, readBody } from './request.ts';
-import { assertAccess, deliveredOf, outcomeOfError, sendAnswer, sendFailure } from './response.ts';
+import type { BackendService, Delivered } from './call.ts';
+import { ACP_ERRORS, AcpError, type AcpErrorName, asAcpError, busy, retryAfter } from './error.ts';
+import {
+  bodyChecks,
+  callerRequestIdOf,
+  checkMediaType,
+  checkVersion,
+  idempotencyKeyOf,
+  legibleKeyOf,
+  readBody,
+} from './request.ts';
 import { routeOf } from './routes.ts';
 
 /** What the adapter is made of. */
@@ -130,4 +140,128 @@ async function pass(middleware: readonly RequestHandler[], req: Request, res: Re
 /** Resolves when the answer is out, or cannot go out any more: whether it did. */
 function wentOut(res: Response): Promise<boolean> {
   return new Promise((resolve) => onceClosed(res, () => resolve(res.writableFinished)));
+}
+
+/** RFC 6750, 2.1, with exactly one space, and a token of at most 512 characters. */
+const BEARER = /^Bearer ([!-~]{1,512})$/i;
+
+/**
+ * A client may have several tokens, so that one can follow another while calls are open. An address
+ * with too many wrong tokens has to wait; a right token always passes, because clients and
+ * attackers may share an address.
+ * @throws AcpError unauthorized, rate_limited
+ */
+export function clientsByToken(clients: readonly AcpClient[], guesses: Guesses = {}): (req: IncomingMessage) => string {
+  const { clientOf: addressOf = clientNetwork(0), wrongTries = countFailedAttempts(), onLimited } = guesses;
+  const ownerOf = ownersOf(clients.flatMap(({ id, tokens }) => tokens.map((token) => ({ token, owner: id }))));
+  return function clientOf(req) {
+    const header = readHeader(req, 'authorization');
+    const client = ownerOf(header.kind === 'single' ? BEARER.exec(header.value)?.[1] : undefined);
+    if (client !== undefined) return client;
+    // A call without a token is no guess.
+    const waitS = header.kind === 'absent' ? undefined : wrongTries.note(addressOf(req));
+    if (waitS !== undefined) {
+      onLimited?.();
+      throw new AcpError('rate_limited', { message: 'Too many wrong tokens.', headers: retryAfter(waitS) });
+    }
+    throw new AcpError('unauthorized', { headers: { 'www-authenticate': 'Bearer realm="acp"' } });
+  };
+}
+
+const JSON_HEAD = { 'content-type': 'application/json' } as const;
+
+/**
+ * Another client's session is missed in the same words as one that the backend does not have
+ * (contract 7.3).
+ * @throws AcpError checkout_session_not_found, service_unavailable
+ */
+function assertAccess(access: Access): void {
+  if (access.kind === 'absent') throw new AcpError('checkout_session_not_found');
+  if (access.kind === 'unavailable') throw busy({ cause: access.cause });
+}
+
+/**
+ * The answer of a call, however it ended (acp 12.4).
+ * @throws AcpError for every end without an answer
+ */
+function deliveredOf(end: KeyedEnd<AcpError> | AttemptEnd<AcpError>): Delivered {
+  switch (end.kind) {
+    case 'answered':
+      return { answer: end.answer, from: end.from };
+    case 'answer':
+      return { answer: end.answer, from: 'backend' };
+    case 'failed':
+    case 'not_executed':
+    case 'unknown':
+      throw end.failure;
+    case 'in_flight':
+      throw new AcpError('idempotency_in_flight', { headers: retryAfter(end.retryAfterS) });
+    case 'session_busy':
+      throw new AcpError('checkout_session_conflict', {
+        message: 'Another request on this checkout session is still running: repeat yours after Retry-After.',
+        headers: retryAfter(end.retryAfterS),
+      });
+    case 'session_unknown':
+      throw new AcpError('checkout_session_conflict', {
+        message:
+          'How an earlier request on this checkout session ended is not known, and the session cannot be read now: repeat yours after Retry-After.',
+        headers: retryAfter(end.retryAfterS),
+      });
+    case 'conflict':
+      throw new AcpError('idempotency_conflict');
+    case 'foreign':
+      throw new AcpError('processing_error', { cause: new Error("the backend opened another client's session") });
+    case 'unavailable':
+      throw busy({ cause: end.cause });
+  }
+}
+
+/** Sends an answer in its own bytes. No header of the backend goes along. */
+function sendAnswer(res: Response, { answer, from }: Delivered): void {
+  // To a connection that is gone nothing is delivered.
+  if (!res.destroyed) noteOutcome(res, outcomeOf(answer, from));
+  if (from === 'kept') res.setHeader('idempotent-replayed', 'true');
+  send(res, answer.status, answer.body);
+}
+
+/**
+ * Sends the Error document. After a head went out the only honest answer is a broken connection.
+ */
+function sendFailure(res: Response, error: AcpError): void {
+  noteOutcome(res, outcomeOfError(error.code));
+  if (res.headersSent) {
+    res.destroy();
+    return;
+  }
+  for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+  send(res, error.status, JSON.stringify(error.document));
+}
+
+/** With the headers that every answer carries (acp 2.2): the caller's names for the request. */
+function send(res: Response, status: number, body: string | Uint8Array): void {
+  if (res.destroyed || res.headersSent) return;
+  const { req } = res;
+  const requestId = callerRequestIdOf(req);
+  const key = req.method === 'POST' ? legibleKeyOf(req) : undefined;
+  if (requestId !== undefined) res.setHeader('request-id', requestId);
+  if (key !== undefined) res.setHeader('idempotency-key', key);
+  // Sessions show who buys what.
+  res.setHeader('cache-control', 'no-store');
+  sendText(res, status, JSON_HEAD, body);
+}
+
+function outcomeOf({ status, body }: FinalAnswer, from: Delivered['from']): Outcome {
+  if (status < 400) return from === 'kept' ? 'replayed' : 'delivered';
+  // A refusal that is kept is one of our own Error documents.
+  const document = JSON.parse(Buffer.from(body).toString()) as Json;
+  return isObject(document) && isErrorName(document['code']) ? outcomeOfError(document['code']) : 'processing_error';
+}
+
+/** The outcome of a failure in log and metrics. */
+function outcomeOfError(code: AcpErrorName): Outcome {
+  return code === 'internal_error' ? 'INTERNAL_ERROR' : code;
+}
+
+function isErrorName(name: unknown): name is AcpErrorName {
+  return typeof name === 'string' && Object.hasOwn(ACP_ERRORS, name);
 }

@@ -5,15 +5,15 @@ import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
 import type { Sent } from '../../payments/ledger/payment-receipt.ts';
 import { USUAL_ROOM } from '../../payments/x402/wire/payment-required.ts';
-import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
+import { encodePaymentResponse, shorterResponses } from '../../payments/x402/wire/payment-response.ts';
+import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { noteLeftOut } from '../../server/http/access-record.ts';
 import { endWith } from '../../server/http/end-with.ts';
-import { fieldBytes } from '../../server/http/head-bytes.ts';
+import { fieldBytes, fieldsBytes } from '../../server/http/head-bytes.ts';
 import { takesTrailers } from '../../server/http/headers.ts';
 import { onceClosed } from '../../server/http/once-closed.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
-import { fittingHead, MANDATE_RECEIPT } from './fitting-head.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
 const LAST_BYTES_MS = 60_000;
@@ -269,4 +269,48 @@ async function drain(body: BackendAnswer['body']): Promise<void> {
   if (body.closed) return;
   body.resume();
   await new Promise<void>((resolve) => body.once('close', resolve));
+}
+
+/** Carries the signed receipt of a mandate (ap2 13). */
+const MANDATE_RECEIPT = 'agent-authorization-receipt';
+
+/** Of a repeated answer, of one in place and of a trailer, beside the gateway's usual fields. */
+const BESIDE = fieldsBytes({
+  'idempotent-replayed': 'true',
+  'accept-ranges': 'none',
+  'transfer-encoding': 'chunked',
+  trailer: 'agent-commerce-delivery',
+});
+
+/**
+ * The fields of an answer in `room` bytes. PAYMENT-RESPONSE goes without its signed receipt first,
+ * then with what its reader needs alone; then the longest field of the merchant goes.
+ */
+export function fittingHead(
+  room: number,
+  merchant: Record<string, string>,
+  payment: PaymentResponse | undefined,
+  mandateReceipt = '',
+): {
+  readonly merchant: Record<string, string>;
+  readonly payment: string | undefined;
+  readonly leftOut: readonly string[];
+} {
+  let left = room - BESIDE - fieldsBytes(merchant) - fieldBytes(MANDATE_RECEIPT, mandateReceipt);
+  const whole = payment && encodePaymentResponse(payment);
+  if (whole === undefined ? left >= 0 : fieldBytes(PAYMENT_RESPONSE, whole) <= left)
+    return { merchant, payment: whole, leftOut: [] };
+  const forms = payment === undefined ? [] : [whole ?? '', ...shorterResponses(payment)];
+  const needed = forms.at(-1);
+  const least = needed === undefined ? 0 : fieldBytes(PAYMENT_RESPONSE, needed);
+  const kept = Object.entries(merchant).sort(([, one], [, other]) => one.length - other.length);
+  const leftOut: string[] = [];
+  while (left < least) {
+    const longest = kept.pop();
+    if (longest === undefined) break;
+    leftOut.push(longest[0]);
+    left += fieldBytes(...longest);
+  }
+  const fitting = forms.find((form) => fieldBytes(PAYMENT_RESPONSE, form) <= left);
+  return { merchant: Object.fromEntries(kept), payment: fitting, leftOut };
 }

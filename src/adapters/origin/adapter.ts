@@ -6,8 +6,9 @@ import { GatewayError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json/types.ts';
 import { type InPlaceRoute, inPlaceOf } from '../../passthrough/route.ts';
 import { inPlaceUrl } from '../../payments/x402/wire/in-place.ts';
-import type { Offers } from '../../payments/x402/wire/offers.ts';
-import { type InPlaceCall, type ReceivedCall, receiveCall } from '../../pipeline/call.ts';
+import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
+import { PAYMENT_REQUIRED } from '../../payments/x402/wire/types.ts';
+import { type InPlaceCall, type ReceivedCall, type ResponseWriter, receiveCall } from '../../pipeline/call.ts';
 import { carriesBody } from '../../resources/backend-request.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import type { Resource } from '../../resources/resource.ts';
@@ -17,11 +18,11 @@ import { acceptsPage } from '../../server/http/accepts-page.ts';
 import { readJsonBody } from '../../server/http/body.ts';
 import { hasBody } from '../../server/http/framing.ts';
 import { singleHeader } from '../../server/http/headers.ts';
+import { escapedHtml, PAGE_CLOSING, PAGE_HEADERS, pageOpening } from '../../server/http/page.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
-import { clientGone } from '../../server/http/respond.ts';
+import { clientGone, sendText } from '../../server/http/respond.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
-import { type PaymentPage, paymentPage } from './payment-page.ts';
-import { originResponseWriter } from './response-writer.ts';
+import { httpResponseWriter } from '../http/response-writer.ts';
 
 /** What sales in place are made from. */
 interface OriginParts {
@@ -181,4 +182,80 @@ function headersOf({ headers }: Request, names: readonly string[]): Readonly<Rec
     return typeof value === 'string' && value !== '' ? [[name, value] as const] : [];
   });
   return Object.fromEntries(found);
+}
+
+/** Where the clients that pay are described. */
+const CLIENTS = 'https://github.com/x402-foundation/x402';
+
+/** Makes the page of one resource for the URL that was asked for. */
+type PaymentPage = (url: string) => string;
+
+/** Everything but the URL is written at start. */
+function paymentPage(
+  { id, name, authorization }: Pick<Resource, 'id' | 'name' | 'authorization'>,
+  { requirements, amount, currency }: Pick<Offer, 'requirements' | 'amount' | 'currency'>,
+  publicBaseUrl: string,
+): PaymentPage {
+  const { network, asset, payTo } = requirements;
+  const facts = [
+    ['Price', `${amount} ${currency}`],
+    ['Network', network],
+    ['Asset', asset],
+    ['Payee', payTo],
+    ['Protocol', 'x402, version 2, scheme exact'],
+    ['Resource', id],
+    ...(authorization.includes('ap2') ? [['Also needed', 'an AP2 mandate']] : []),
+  ].map(([term = '', detail = '']) => `<dt>${escapedHtml(term)}</dt><dd>${escapedHtml(detail)}</dd>`);
+  const head =
+    `${pageOpening(`${name}: payment required`)}<h1>${escapedHtml(name)}</h1>` +
+    '<p>This address answers once it is paid for. A program pays by itself: this answer has the offer in its ' +
+    `PAYMENT-REQUIRED header, and an <a href="${CLIENTS}">x402 client</a> signs it and asks again.</p>` +
+    `<dl>${facts.join('')}</dl><pre>`;
+  const listing = escapedHtml(`${publicBaseUrl}/api/resources`);
+  const tail = `</pre><p>All that is sold here: <a href="${listing}">${listing}</a></p>${PAGE_CLOSING}`;
+  return (url) => head + escapedHtml(command(url)) + tail;
+}
+
+/** As the official client is called; the text of a URL has no quotes and no line breaks. */
+function command(url: string): string {
+  return `const pay = wrapFetchWithPayment(fetch, client);\nawait pay('${url.replaceAll("'", '%27')}');`;
+}
+
+/** What an answer in place depends on beside the call. */
+interface InPlaceAnswer {
+  /** The page of a 402; undefined: the caller is a program. */
+  readonly page: (() => string) | undefined;
+  /** Request headers that a free answer may depend on: caches must tell its copies apart. */
+  readonly variesBy: readonly string[];
+  /** For the fields of payment and merchant in a head, bytes. */
+  readonly room?: number | undefined;
+}
+
+function originResponseWriter(
+  res: Response,
+  requestId: string,
+  { page, variesBy, room }: InPlaceAnswer,
+): ResponseWriter {
+  const writer = httpResponseWriter(res, requestId, { ranges: true, ...(room === undefined ? {} : { room }) });
+  return {
+    ...writer,
+    paymentRequired(challenge, payment) {
+      res.vary('Accept');
+      // A caller that brought a proof is a program, whatever else it accepts.
+      if (page === undefined || challenge.refusal !== undefined) {
+        writer.paymentRequired(challenge, payment);
+        return;
+      }
+      if (challenge.header !== '') res.setHeader(PAYMENT_REQUIRED, challenge.header);
+      res.setHeader('cache-control', 'no-store');
+      sendText(res, 402, PAGE_HEADERS, page());
+    },
+    relay(answer, options) {
+      if (!res.headersSent) {
+        if (options.payment !== undefined) res.setHeader('accept-ranges', 'none');
+        else for (const name of variesBy) res.vary(name);
+      }
+      return writer.relay(answer, options);
+    },
+  };
 }

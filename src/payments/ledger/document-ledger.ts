@@ -20,8 +20,8 @@ import type {
   PaymentState,
   Refusal,
   Reservation,
+  Reserve,
 } from './ledger.ts';
-import { MAX_REFUSALS, refusalEnds, unlessRefused } from './refusals.ts';
 import {
   admitted,
   advance,
@@ -403,4 +403,23 @@ function parsed(json: string): object {
   }
   if (typeof value !== 'object' || value === null) throw new LedgerCorruption('it is no object');
   return value;
+}
+
+/** Most refusals that are remembered, 120 bytes each; the one that ends first goes. */
+const MAX_REFUSALS = 20_000;
+
+/** When a refusal is forgotten. `now` is the store's clock, milliseconds. */
+function refusalEnds({ until, atMostMs }: Refusal, now: number): number {
+  return Math.min(until, now + atMostMs);
+}
+
+/** A reservation by the table, unless there is no record and the provider refused this proof. */
+function unlessRefused(
+  outcome: Outcome<Reservation>,
+  before: PaymentRecord | undefined,
+  { proof }: Reserve,
+  reasonOf: (proof: string) => string | undefined,
+): Outcome<Reservation> {
+  const reason = before === undefined && proof !== undefined ? reasonOf(proof) : undefined;
+  return reason === undefined ? outcome : { answer: { kind: 'refused', reason }, record: undefined, changed: false };
 }

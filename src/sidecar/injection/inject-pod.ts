@@ -1,17 +1,17 @@
 /** Puts the gateway into a pod: the one meaning that every way of injection has. */
 
+import { nearest } from '../../problems/nearest.ts';
 import { variableText } from './env-value.ts';
 import { gatewayContainer, gatewayVolumes, type Placement } from './gateway-container.ts';
 import { type PatchOperation, patchBetween } from './json-patch.ts';
 import { findMerchant, type Merchant } from './merchant.ts';
-import { injectedMerchant } from './merchant-container.ts';
 import * as names from './names.ts';
+import { hookHeader, PROBES, RELEASE_PATH } from './names.ts';
 import type { InjectionOptions } from './options.ts';
-import { readOriginals } from './originals.ts';
-import type { Container, Pod, PodMetadata, Volume } from './pod.ts';
-import { quoted, Refusal } from './refusal.ts';
+import { handlerOf, type Originals, readOriginals } from './originals.ts';
+import type { Container, Hook, Pod, PodMetadata, Volume } from './pod.ts';
+import { quoted, Refusal, sentence } from './refusal.ts';
 import { refuseUnfit } from './unfit.ts';
-import { warningsFor } from './warnings.ts';
 
 const SECONDS = /^[1-9]\d{0,4}$/;
 
@@ -130,4 +130,137 @@ function ownGrace({ spec }: Pod, existing: Container | undefined): number {
   const written = variableText(existing?.env ?? [], names.ENV_MERCHANT_GRACE);
   if (written !== undefined && /^\d{1,9}$/.test(written)) return Number(written);
   return spec.terminationGracePeriodSeconds ?? names.USUAL_GRACE_SECONDS;
+}
+
+/** The container with its probes and preStop in the gateway's hands; everything else as it was. */
+function injectedMerchant(
+  container: Container,
+  originals: Originals,
+  {
+    rewriteProbes,
+    hookKey,
+    management,
+  }: Pick<Placement, 'rewriteProbes' | 'hookKey'> & { readonly management: number },
+): Container {
+  const probes = PROBES.flatMap(({ member, path }) => {
+    const original = originals.probes.get(member);
+    if (original === undefined) return [];
+    if (rewriteProbes) return [[member, { ...container[member], httpGet: { path, port: management, scheme: 'HTTP' } }]];
+    const isRewritten = container[member]?.httpGet?.path === path && container[member]?.httpGet?.port === management;
+    return isRewritten ? [[member, { ...container[member], httpGet: handlerOf(original) }]] : [];
+  });
+  return {
+    ...container,
+    ...Object.fromEntries(probes),
+    lifecycle: { ...container.lifecycle, preStop: preStop(originals, management, hookKey) },
+  };
+}
+
+function preStop({ preStop: own }: Originals, management: number, hookKey: string | undefined): Hook {
+  if (own.kind === 'kept') return own.hook;
+  return { httpGet: { path: RELEASE_PATH, port: management, scheme: 'HTTP', httpHeaders: [hookHeader(hookKey)] } };
+}
+
+/** Unknown annotations that are told one by one: each is compared with those that are known. */
+const MAX_UNKNOWN = 8;
+
+/** Each within the 256 characters that Kubernetes shows. */
+function warningsFor(
+  pod: Pod,
+  {
+    merchant,
+    placement,
+    options,
+  }: { readonly merchant: Merchant; readonly placement: Placement; readonly options: InjectionOptions },
+): readonly string[] {
+  return [
+    ...annotationWarnings(pod),
+    ...merchantWarnings(merchant),
+    ...drainWarnings(merchant, placement, options),
+    ...podWarnings(pod, merchant),
+  ].map(sentence);
+}
+
+function annotationWarnings(pod: Pod): readonly string[] {
+  const unknown = Object.keys(pod.metadata?.annotations ?? {}).filter(
+    (key) => key.startsWith(names.KEY_PREFIX) && !names.KNOWN_ANNOTATIONS.includes(key),
+  );
+  const more = unknown.length - MAX_UNKNOWN;
+  return [
+    ...unknown.slice(0, MAX_UNKNOWN).map(unknownWarning),
+    ...(more > 0 ? [`${more} more annotations of ${names.KEY_PREFIX} are not read`] : []),
+  ];
+}
+
+function unknownWarning(key: string): string {
+  if (key === names.OPT_IN_LABEL || key === names.INJECTED_LABEL)
+    return `${key} is a label; as an annotation it means nothing`;
+  const near = nearest(
+    key.slice(names.KEY_PREFIX.length),
+    names.KNOWN_ANNOTATIONS.map((known) => known.slice(names.KEY_PREFIX.length)),
+  );
+  const meant =
+    near === undefined ? `known are ${names.KNOWN_ANNOTATIONS.join(', ')}` : `did you mean ${names.KEY_PREFIX}${near}?`;
+  return `annotation ${quoted(key)} is not read; ${meant}`;
+}
+
+function merchantWarnings({ container, port }: Merchant): readonly string[] {
+  const { name, ports = [] } = container;
+  const published = ports.find(({ hostPort }) => hostPort !== undefined && hostPort > 0);
+  return [
+    ...(port === undefined
+      ? [
+          `container ${name} declares no containerPort, so ${names.ENV_MERCHANT} is not set; declare it or write ${names.UPSTREAM_PORT}`,
+        ]
+      : []),
+    ...(published === undefined
+      ? []
+      : [
+          `container ${name} has hostPort ${published.hostPort}: callers of the node reach it past the gateway, unpaid`,
+        ]),
+    ...names.PROBES.flatMap(({ member }) => {
+      const kind = container[member]?.tcpSocket !== undefined ? 'tcpSocket' : 'grpc';
+      if (container[member]?.[kind] === undefined) return [];
+      return [
+        `the ${member} of container ${name} is a ${kind} probe, which goes to the pod's address: a merchant that listens on 127.0.0.1 fails it; use httpGet or exec`,
+      ];
+    }),
+  ];
+}
+
+function drainWarnings(
+  { container: { name, lifecycle } }: Merchant,
+  { drainSeconds, originals }: Placement,
+  options: InjectionOptions,
+): readonly string[] {
+  const kept = originals.preStop.kind === 'kept' ? originals.preStop.hook : undefined;
+  return [
+    ...(drainSeconds < options.drainSeconds
+      ? [
+          `${names.DRAIN_SECONDS} is ${drainSeconds}, less than the usual ${options.drainSeconds}: the gateway does not start when its calls may need longer; acg validate prints the right value`,
+        ]
+      : []),
+    ...(kept === undefined
+      ? []
+      : [
+          `container ${name} keeps its own preStop (${kept.exec === undefined ? 'httpGet to another host' : 'exec'}); it must last ${drainSeconds} s, or sales lose the merchant: use httpGet or sleep, which the gateway runs when all is sold`,
+        ]),
+    ...(lifecycle?.preStop?.tcpSocket === undefined
+      ? []
+      : [`the tcpSocket preStop of container ${name} was replaced: Kubernetes never ran it`]),
+  ];
+}
+
+function podWarnings({ spec }: Pod, { container }: Merchant): readonly string[] {
+  const { restartPolicy = 'Always', shareProcessNamespace } = spec;
+  return [
+    ...(restartPolicy === 'Always'
+      ? []
+      : [
+          `restartPolicy is ${restartPolicy}: when container ${container.name} ends by itself no hook runs, and calls that still need it fail`,
+        ]),
+    ...(shareProcessNamespace === true
+      ? ['shareProcessNamespace lets other containers of the pod read the secrets of the gateway through /proc']
+      : []),
+  ];
 }

@@ -1,17 +1,19 @@
 /** Opens an injector: its mounted files, its two listeners, its log lines, and its end. */
 
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { watchDirectories } from '../../config/watch.ts';
 import { ConfigError } from '../../problems/problem.ts';
+import { listenOn } from '../../server/http/listen-on.ts';
 import type { Log } from '../../telemetry/log/log.ts';
 import { throttled } from '../../telemetry/log/log-throttle.ts';
 import { injectPod } from '../injection/inject-pod.ts';
 import { readAdmissionRequest } from './admission-request.ts';
 import { type Identity, readClientAuthority, readIdentity } from './identity.ts';
-import { createManagementServer } from './management.ts';
 import { type InjectorMetrics, injectorMetrics, type Reloaded } from './metrics.ts';
-import { mountedFiles } from './mounted-files.ts';
 import { optionsSource } from './options-source.ts';
 import { review } from './review.ts';
 import type { RefusalListener } from './review-handler.ts';
@@ -205,4 +207,104 @@ function isIdentity(value: unknown): value is Identity {
 
 function expiryOf({ expiresAt }: Identity): string {
   return new Date(expiresAt).toISOString();
+}
+
+const REQUEST_MS = 2_000;
+const MAX_CONNECTIONS = 64;
+const TEXT = 'text/plain; charset=utf-8';
+
+interface ManagementParts {
+  readonly metrics: Pick<InjectorMetrics, 'contentType' | 'text'>;
+  /** Why the injector should get no reviews now; undefined: it should. */
+  readonly notReady: () => string | undefined;
+}
+
+/** `/healthz`: the process answers. `/ready`: it can be asked for reviews. `/metrics`. */
+function createManagementServer({ metrics, notReady }: ManagementParts) {
+  const pages: Readonly<Record<string, () => Page | Promise<Page>>> = {
+    '/healthz': () => [200, TEXT, 'ok\n'],
+    '/ready': () => {
+      const reason = notReady();
+      return reason === undefined ? [200, TEXT, 'ready\n'] : [503, TEXT, `${reason}\n`];
+    },
+    '/metrics': async () => [200, metrics.contentType, await metrics.text()],
+  };
+  const server = http.createServer(
+    { headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: REQUEST_MS / 2 },
+    async (req, res) => {
+      const path = (req.url ?? '/').split('?', 1)[0] ?? '/';
+      const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
+      const isRead = req.method === 'GET' || req.method === 'HEAD';
+      const unknown: Page = [404, TEXT, `known are ${Object.keys(pages).join(', ')}\n`];
+      const [status, type, text] = page === undefined ? unknown : isRead ? await page() : NOT_READ;
+      if (status === 405) res.setHeader('allow', 'GET, HEAD');
+      res.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' });
+      res.end(req.method === 'HEAD' ? undefined : text);
+    },
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  return {
+    listen: (host: string | undefined, port: number) =>
+      listenOn(server, { ...(host === undefined ? {} : { host }), port }),
+    close(): void {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+type Page = readonly [status: number, type: string, text: string];
+
+const NOT_READ: Page = [405, TEXT, 'GET and HEAD only\n'];
+
+/** What was read from the files last, as long as it was good. */
+interface Mounted<T> {
+  current(): T;
+  close(): void;
+}
+
+interface MountedParts<T> {
+  readonly files: readonly string[];
+  /** Throws when the contents, in the order of the files, are not good. */
+  readonly read: (contents: readonly string[]) => T;
+  readonly onChange: (value: T) => void;
+  /** Called when a change is not good, once for each reason; the value before it stays. */
+  readonly onRejected: (reason: unknown) => void;
+  readonly pollMs?: number;
+}
+
+/**
+ * Reads files and reads them again when they change.
+ * @throws what reading throws, at first
+ */
+export function mountedFiles<T>({ files, read, onChange, onRejected, pollMs }: MountedParts<T>): Mounted<T> {
+  let seen = contentsOf(files);
+  let value = read(seen);
+  let rejected: string | undefined;
+
+  const look = (): void => {
+    try {
+      const found = contentsOf(files);
+      if (found.every((content, index) => content === seen[index])) return;
+      // Noted before it is read: what is not good is not read at every look.
+      seen = found;
+      value = read(found);
+      rejected = undefined;
+      onChange(value);
+    } catch (reason) {
+      // A file that is gone is gone at every look.
+      if (String(reason) !== rejected) onRejected(reason);
+      rejected = String(reason);
+    }
+  };
+  const watch = watchDirectories(look, pollMs);
+  watch.follow(files);
+  return {
+    current: () => value,
+    close: () => watch.close(),
+  };
+}
+
+function contentsOf(files: readonly string[]): readonly string[] {
+  return files.map((file) => readFileSync(file, 'utf8'));
 }

@@ -2,18 +2,20 @@
 
 import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
+import type { SharedWork } from '../../payments/settlement/unpaid-work.ts';
 import { inTime } from '../../time/time.ts';
 import type { Store } from '../documents/store.ts';
 import { storeOver } from '../documents/store-over.ts';
 import type { RedisSettings, StoreLimits } from '../port/settings.ts';
 import type { StoreHealth } from '../port/store-error.ts';
-import { renewLogin } from './client.ts';
+import { type RedisClient, renewLogin } from './client.ts';
 import { REPLICAS_TO_WAIT, redisCommits } from './commits.ts';
 import { connect, disconnect, type StoreLog } from './connection.ts';
+import { answered } from './failure.ts';
 import { redisFeed } from './feed.ts';
 import { keyPrefix } from './keys.ts';
+import { runScript, WORK } from './script.ts';
 import { reportWeaknesses, weaknesses } from './setup.ts';
-import { redisSharedWork } from './shared-work.ts';
 
 /** Deadline of one write and read back, milliseconds. */
 const CHECK_TIMEOUT_MS = 300;
@@ -88,5 +90,45 @@ export async function openRedisStore(
       settings = engine;
       for (const client of clients) renewLogin(client, engine);
     },
+  };
+}
+
+function redisSharedWork(redis: RedisClient, prefix: string): SharedWork {
+  const unpaidKey = (holder: string): string => `${prefix}work:unpaid:${holder}`;
+  const holdersKey = (unpaid: string): string => `${prefix}work:of:${unpaid}`;
+  const ask = async (
+    holders: readonly string[],
+    ...words: readonly (string | number)[]
+  ): Promise<readonly number[]> => {
+    const keys = holders.flatMap((holder) => [`${prefix}work:run:${holder}`, unpaidKey(holder)]);
+    return (await answered(runScript(redis, WORK, keys, words.map(String)))) as readonly number[];
+  };
+  return {
+    async take(name, bounds, forMs) {
+      const holders = bounds.map(([holder]) => holder);
+      const [place = 0, spentForMs = 0] = await ask(
+        holders,
+        'take',
+        name,
+        '',
+        forMs,
+        ...bounds.map(([, most]) => most),
+      );
+      // Counted from 1; 0 is none.
+      const holder = holders[place - 1];
+      return holder === undefined ? undefined : { holder, spentForMs };
+    },
+    async leave(name, holders, unpaid) {
+      // Only a call that may still be paid is looked for by its name.
+      if (unpaid?.name === name)
+        await answered(redis.set(holdersKey(unpaid.name), JSON.stringify(holders), 'PX', unpaid.forMs));
+      await ask(holders, 'leave', name, unpaid?.name ?? '', unpaid?.forMs ?? 0);
+    },
+    async free(unpaid) {
+      const holders = await answered(redis.get(holdersKey(unpaid)));
+      if (holders !== null) await ask(JSON.parse(holders) as string[], 'free', '', unpaid, 0);
+    },
+    listed: (holder, limit) =>
+      answered(redis.zrange(unpaidKey(holder), '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit)),
   };
 }

@@ -1,9 +1,9 @@
 /** Validates documents of ACP against the published schemas; the adapter's way into this folder. */
 
-import type { Json } from '../../../json/types.ts';
+import type { ErrorObject } from 'ajv/dist/2020.js';
+import { isObject, type Json } from '../../../json/types.ts';
 import { MatchBudgetError, withMatchBudget } from '../../../resources/patterns/budget.ts';
 import { compiledOf } from './compiled.ts';
-import { faultOf } from './fault.ts';
 import { type Build, type DocumentName, type Fault, REQUEST_NAMES, type Validator } from './types.ts';
 
 /** Only requests are ever relaxed: answers of the backend are held to the official schema. */
@@ -36,4 +36,122 @@ function createValidator(build: Build, name: DocumentName): Validator {
       throw error;
     }
   };
+}
+
+/** Longest path, characters. */
+const MAX_PARAM_LENGTH = 256;
+/** Longest list of allowed values that a message repeats, characters. */
+const MAX_LIST_LENGTH = 400;
+const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+
+/** Keywords that only sum up other errors. */
+const COMPOUND: ReadonlySet<string> = new Set(['anyOf', 'if', 'oneOf']);
+
+/** One member and one phrase; only names and values of the schema vary in it. */
+function faultOf(errors: readonly ErrorObject[], document: Json): Fault {
+  const error = decisive(errors);
+  const alternatives = alternativesOf(errors, error);
+  const at = paramOf(pathOf(error), document);
+  if (alternatives === undefined) return { param: at, keyword: error.keyword, message: phraseOf(error) };
+  return { param: paramOf(error.instancePath, document), keyword: 'anyOf', message: `must have ${alternatives}` };
+}
+
+/** Where a document fits none of several forms, the error deepest in it shows the intended form. */
+function decisive(errors: readonly ErrorObject[]): ErrorObject {
+  const [first, ...others] = errors.filter(({ keyword }) => !COMPOUND.has(keyword));
+  if (first === undefined) throw new Error('a document was refused without an error that says why');
+  return others.reduce((deepest, error) => (depthOf(error) > depthOf(deepest) ? error : deepest), first);
+}
+
+function depthOf(error: ErrorObject): number {
+  return pathOf(error).split('/').length;
+}
+
+/** What forms require that differ in nothing else: none of them is the right one. */
+function alternativesOf(errors: readonly ErrorObject[], { instancePath, keyword }: ErrorObject): string | undefined {
+  const last = errors.at(-1);
+  if (keyword !== 'required' || last?.keyword !== 'anyOf' || last.instancePath !== instancePath) return undefined;
+  return errors
+    .flatMap(({ params }) => ('missingProperty' in params ? [String(params['missingProperty'])] : []))
+    .join(' or ');
+}
+
+/** JSON pointer of the member that the error is about. */
+function pathOf({ instancePath, keyword, params }: ErrorObject): string {
+  switch (keyword) {
+    case 'required':
+      return `${instancePath}/${escaped(params['missingProperty'])}`;
+    case 'additionalProperties':
+      return `${instancePath}/${escaped(params['additionalProperty'])}`;
+    case 'discriminator':
+      return `${instancePath}/${escaped(params['tag'])}`;
+    default:
+      return instancePath;
+  }
+}
+
+function escaped(name: unknown): string {
+  return String(name).replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/**
+ * A JSON pointer as JSONPath; the document tells indexes from names. Ends where a name may be a
+ * value.
+ */
+function paramOf(pointer: string, document: Json): string {
+  let param = '$';
+  let value: Json | undefined = document;
+  for (const token of pointer.split('/').slice(1)) {
+    const name = token.replaceAll('~1', '/').replaceAll('~0', '~');
+    const isList = Array.isArray(value);
+    if (!isList && !PLAIN_NAME.test(name)) return param;
+    const longer: string = isList ? `${param}[${name}]` : `${param}.${name}`;
+    if (longer.length > MAX_PARAM_LENGTH) return param;
+    param = longer;
+    value = isList ? (value as readonly Json[])[Number(name)] : isObject(value) ? value[name] : undefined;
+  }
+  return param;
+}
+
+function phraseOf({ keyword, params }: ErrorObject): string {
+  switch (keyword) {
+    case 'required':
+      return 'is required';
+    case 'additionalProperties':
+      return 'is not a member of this object';
+    case 'type':
+      return `must be ${typesOf(params['type'])}`;
+    case 'const':
+      return `must be ${JSON.stringify(params['allowedValue'])}`;
+    case 'enum':
+      return oneOf(params['allowedValues']);
+    case 'discriminator':
+      return params['error'] === 'tag' ? 'must be string' : 'must be the name of one of the forms';
+    case 'format':
+      return `must be in the format ${params['format']}`;
+    case 'pattern':
+      return `must match ${params['pattern']}`;
+    case 'minimum':
+    case 'maximum':
+      return `must be ${params['comparison']} ${params['limit']}`;
+    case 'minLength':
+      return `must have at least ${params['limit']} characters`;
+    case 'maxLength':
+      return `must have at most ${params['limit']} characters`;
+    case 'minItems':
+      return `must have at least ${params['limit']} items`;
+    case 'uniqueItems':
+      return 'must not have equal items';
+    default:
+      return 'does not match the schema';
+  }
+}
+
+function typesOf(type: unknown): string {
+  return Array.isArray(type) ? type.join(' or ') : String(type);
+}
+
+function oneOf(values: unknown): string {
+  const list = Array.isArray(values) ? values.map((value: unknown) => JSON.stringify(value)).join(', ') : '';
+  return list === '' || list.length > MAX_LIST_LENGTH ? 'must be one of the allowed values' : `must be one of ${list}`;
 }
