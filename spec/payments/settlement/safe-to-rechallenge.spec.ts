@@ -62,7 +62,7 @@ describe('the sources that write a 402', () => {
   it('only pipeline/steps/payment-required.ts asks for payment, and the response writer that notes outcomes passes it on', () => {
     assert.deepEqual(using(/\.paymentRequired\(/), [
       // Passes it on, or shows it to people as a page.
-      'src/adapters/origin/response-writer.ts',
+      'src/adapters/origin/adapter.ts',
       'src/pipeline/call.ts',
       'src/pipeline/steps/payment-required.ts',
     ]);
@@ -78,7 +78,7 @@ describe('the sources that write a 402', () => {
     const status = /\b402\s*,|(?:status(?:Code)?\s*[(=]\s*|writeHead\(\s*)402\b/;
     assert.deepEqual(using(status), [
       'src/adapters/http/response-writer.ts',
-      'src/adapters/origin/response-writer.ts',
+      'src/adapters/origin/adapter.ts',
       'src/errors.ts',
     ]);
     assert.deepEqual(using(/GatewayError\(\s*'(?:PAYMENT_REQUIRED|PAYMENT_INVALID)'/), []);
