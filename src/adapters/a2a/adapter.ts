@@ -51,7 +51,7 @@ export function a2aAdapter(errorProfile: ErrorProfile, budget: AnswerBudget): Re
   };
 }
 
-/** The one failure of a body that is answered as a JSON-RPC error (contract 7.2). */
+/** The one failure of a body that is answered as a JSON-RPC error (a2a 3). */
 function undefinedWhenTooLarge(error: unknown): undefined {
   if (error instanceof GatewayError && error.code === 'PAYLOAD_TOO_LARGE') return undefined;
   throw error;

@@ -28,7 +28,7 @@ export interface CarriedInHeaders {
 
 type Unread = { readonly kind: 'refused'; readonly refusal: Refusal };
 
-/** Longest message id, characters (contract 7.2). */
+/** Longest message id, characters (a2a 3). */
 const MAX_MESSAGE_ID_LENGTH = 256;
 /** Content of a part besides data, in 1.0 and before. */
 const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;

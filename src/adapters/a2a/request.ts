@@ -39,7 +39,7 @@ const NO_LOOKUP = 'Tasks cannot be looked up or canceled here: SendMessage answe
 /** The empty list that `ListTasks` gives in the profile `spec`. */
 const NO_TASKS = '{"tasks":[],"nextPageToken":"","pageSize":50,"totalSize":0}';
 
-/** Checks JSON, request object, version, method and parameters, in this order (contract 7.2). */
+/** Checks JSON, request object, version, method and parameters, in this order (a2a 3). */
 export function readRequest(bytes: Uint8Array, headers: RequestHeaders, profile: ErrorProfile): A2aReading {
   const body = readBody(bytes);
   if (!body.ok) {
