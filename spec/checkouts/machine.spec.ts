@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { CHECKOUT_CHANNEL } from '../../src/checkouts/steps.ts';
+import { CHECKOUT_CHANNEL } from '../../src/checkouts/attempts.ts';
 import type { SealingKey } from '../../src/crypto/seal.ts';
 import {
   bytesOf,

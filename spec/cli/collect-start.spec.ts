@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { collectStart } from '../../src/cli/collect-start.ts';
+import { collectStart } from '../../src/cli/serve.ts';
 
 const GARBAGE_OBJECTS = 400_000;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
+import { TEST_BUYER } from '../../src/payments/pricing/networks.ts';
 import { type Changes, load, MAINNET, PAYEE, problems } from './document/document.ts';
 import { type Row, refusalsOf, refuses } from './refusals.ts';
 

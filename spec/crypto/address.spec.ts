@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { getAddress } from 'viem/utils';
-import { checksumAddress } from '../../src/crypto/address.ts';
+import { checksumAddress } from '../../src/crypto/keccak.ts';
 
 describe('the checksum of an address', () => {
   it('is that of EIP-55, as the general library writes it', () => {

@@ -7,7 +7,7 @@ import { extractPublicKeyFromKid } from '@x402/extensions/offer-receipt';
 import express from 'express';
 import { exportJWK } from 'jose';
 import { mountPublicRoutes } from '../../src/app/public-routes.ts';
-import { didUrlOf, didWebOf } from '../../src/crypto/did-web.ts';
+import { didUrlOf, didWebOf } from '../../src/crypto/host-key.ts';
 import { type PublicJwk, readSigningKey } from '../../src/crypto/signing-key.ts';
 import { keysOfDidDocument } from '../../src/mandates/ap2/trust/did-web.ts';
 import { checkoutKeysOf } from '../../src/mandates/ap2/trust/settings.ts';

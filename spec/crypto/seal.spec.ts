@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { createAnswerSeal } from '../../src/checkouts/answer-seal.ts';
+import { createAnswerSeal } from '../../src/checkouts/attempts.ts';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
 import { keyIdOf, type SealingKey, seal } from '../../src/crypto/seal.ts';
 

@@ -4,7 +4,7 @@ import { encodePaymentSignatureHeader } from '@x402/core/http';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
+import { TEST_BUYER } from '../../src/payments/pricing/networks.ts';
 import { CURRENCY, NO_CHAIN } from '../support/config.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { baseSepolia } from '../support/mcp-usdc.ts';

@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it, mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFunctionData } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/local-chain.ts';
+import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/networks.ts';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { SIMULATION_FRESH_MS } from '../../src/payments/x402/local/lane.ts';
 import { replayKey } from '../../src/payments/x402/wire/payload-schema.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BEGINNING, canonicalPosition, comparePositions, EVENT_ID, standingOf } from '../../src/events/position.ts';
+import { BEGINNING, canonicalPosition, comparePositions, EVENT_ID, standingOf } from '../../src/events/page.ts';
 
 describe('positions in the feed', () => {
   it('are ordered by their numbers, also where those are more than a double holds', () => {

@@ -4,7 +4,7 @@ import type { RequestHandler, Response } from 'express';
 import type { GatewayError } from '../../src/errors.ts';
 import type { EventDraft } from '../../src/events/event.ts';
 import { openJournal } from '../../src/events/journal.ts';
-import type { AcceptedMandate, MandateVerdict, RefusedMandate } from '../../src/mandates/ap2/model/verdict.ts';
+import type { AcceptedMandate, MandateVerdict, RefusedMandate } from '../../src/mandates/ap2/model/reasons.ts';
 import type { MandateService } from '../../src/mandates/mandate-service.ts';
 import type { MandateClaim, Used } from '../../src/mandates/register/register.ts';
 import type { Challenge } from '../../src/payments/x402/wire/challenge.ts';

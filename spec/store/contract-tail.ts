@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { EventFeed } from '../../src/events/event.ts';
-import { BEGINNING, comparePositions } from '../../src/events/position.ts';
+import { BEGINNING, comparePositions } from '../../src/events/page.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { event } from '../payments/ledger/samples.ts';
 import { LIMITS, type OpenStore, opened } from './opened.ts';

@@ -16,7 +16,7 @@ import {
   type VerifyTypedDataParameters,
 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { turns } from '../../src/payments/x402/local/turns.ts';
+import { turns } from '../../src/payments/x402/local/relayer.ts';
 import type { ChainAccess } from '../../tools/local-world/chain.ts';
 
 /** A remote facilitator: POST /verify and /settle, GET /supported. */

@@ -8,7 +8,7 @@
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
+import { TEST_BUYER } from '../../src/payments/pricing/networks.ts';
 import { LOCAL_PAYEE } from '../../tools/local-world/localized.ts';
 import { type MovedBy, requireFreePort, WORLD_PORTS } from '../../tools/local-world/ports.ts';
 import { runUntilStopped } from '../../tools/local-world/session.ts';

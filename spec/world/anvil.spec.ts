@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { getContractAddress } from 'viem';
-import { LOCAL_TOKEN } from '../../src/payments/pricing/local-chain.ts';
+import { LOCAL_TOKEN } from '../../src/payments/pricing/networks.ts';
 import { findAnvil } from '../../tools/local-world/anvil.ts';
 import { startChain } from '../../tools/local-world/chain.ts';
 import { TOKEN_DEPLOYER } from '../../tools/local-world/token.ts';

@@ -57,7 +57,7 @@ import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import { showRail } from '../telemetry/metrics/rail-metrics.ts';
+import { showRail } from '../telemetry/metrics/payment-metrics.ts';
 import { isOfService } from './service-identity.ts';
 
 /** Most open payments that a start looks at. */

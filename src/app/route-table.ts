@@ -2,7 +2,7 @@
 
 import { CARD_PATH } from '../adapters/a2a/paths.ts';
 import { DISCOVERY_PATH } from '../adapters/acp/paths.ts';
-import { DID_PATH } from '../crypto/did-web.ts';
+import { DID_PATH } from '../crypto/host-key.ts';
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import { createPathGuard } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';

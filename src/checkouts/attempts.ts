@@ -3,8 +3,9 @@
  * happened, calls the backend, keeps the answer. machine.ts calls it for each granted claim.
  */
 
+import { channel } from 'node:diagnostics_channel';
+import { createKeyRing, type SealingKeys } from '../crypto/seal.ts';
 import type { Time } from '../time/time.ts';
-import type { AnswerSeal } from './answer-seal.ts';
 import type { ClaimCommands, ClaimReply } from './claim-commands.ts';
 import { isRefusal } from './claim-table.ts';
 import type { Claim, Claimed, EarlierAttempt, Hold, Unknown } from './claims.ts';
@@ -13,7 +14,6 @@ import { retryAfterS, settleWindowMs, unknownKeepMs } from './leases.ts';
 import type { KeyedOperation } from './operations.ts';
 import type { Opened } from './sessions.ts';
 import type { IdempotencySettings } from './settings.ts';
-import { passed } from './steps.ts';
 
 /** How often a lease that became too short is renewed before the call is given up. */
 const RENEWALS = 2;
@@ -244,4 +244,53 @@ function holdOf({ name, lock, fingerprint, owner }: Claim, { fence }: Granted): 
 function isSameGrant(answer: Claimed, { fence, earlier }: Granted): boolean {
   if (answer.kind !== 'granted' || answer.fence !== fence) return false;
   return (answer.earlier === undefined) === (earlier === undefined);
+}
+
+/** What a sealed answer belongs to. It opens nowhere else. */
+interface AnswerContext {
+  /** The record's name. */
+  readonly name: string;
+  readonly fingerprint: string;
+  readonly status: number;
+}
+
+/** Kept answers as the store has them: base64url text that reveals nothing. */
+interface AnswerSeal {
+  seal(body: Uint8Array, context: AnswerContext): string;
+  /** Undefined when no key opens it: the call was made, and its end counts as unknown. */
+  open(sealed: string, context: AnswerContext): Uint8Array | undefined;
+}
+
+export function createAnswerSeal(keys: SealingKeys): AnswerSeal {
+  // Sessions are repetitive text.
+  const ring = createKeyRing(keys, { deflate: true });
+  return {
+    seal: (body, context) => ring.seal(body, partsOf(context)).toString('base64url'),
+    open: (sealed, context) => ring.open(Buffer.from(sealed, 'base64url'), partsOf(context)),
+  };
+}
+
+function partsOf({ name, fingerprint, status }: AnswerContext): readonly (string | number)[] {
+  return [name, fingerprint, status];
+}
+
+/** In order. Subscribers of the channel get each one in the same turn: `{ step, operation }`. */
+export type CheckoutStep =
+  | 'before_claim'
+  | 'after_claim'
+  /** The session was read back. */
+  | 'after_read'
+  | 'before_send'
+  | 'after_merchant'
+  /** The owner of the session that the backend opened is stored. */
+  | 'after_own'
+  | 'after_finish';
+
+export const CHECKOUT_CHANNEL = 'acg.checkout';
+
+const checkouts = channel(CHECKOUT_CHANNEL);
+
+/** Publishes a step; costs a comparison without subscribers. */
+export function passed(step: CheckoutStep, operation: KeyedOperation): void {
+  if (checkouts.hasSubscribers) checkouts.publish({ step, operation });
 }

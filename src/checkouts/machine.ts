@@ -5,8 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Time } from '../time/time.ts';
-import { createAnswerSeal } from './answer-seal.ts';
-import { createAttempts, type Run } from './attempts.ts';
+import { createAnswerSeal, createAttempts, passed, type Run } from './attempts.ts';
 import { type ClaimReply, createClaimCommands } from './claim-commands.ts';
 import type { CheckoutClaims, Claim, Claimed } from './claims.ts';
 import type { ClaimOutcome, ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from './idempotency.ts';
@@ -15,7 +14,6 @@ import { type CallNames, fingerprintOf, namesOf } from './names.ts';
 import type { KeyedOperation } from './operations.ts';
 import type { Sessions } from './sessions.ts';
 import type { IdempotencySettings } from './settings.ts';
-import { passed } from './steps.ts';
 
 /** Operations that exclude one another on a session under any key: they move money (acp 12.7). */
 const EXCLUSIVE: ReadonlySet<KeyedOperation> = new Set(['completeCheckoutSession', 'cancelCheckoutSession']);

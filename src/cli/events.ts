@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CommerceEvent, EVENT_TYPES } from '../events/event.ts';
-import { BEGINNING, comparePositions } from '../events/position.ts';
+import { BEGINNING, comparePositions } from '../events/page.ts';
 import { isObject, type Json } from '../json/types.ts';
 import { UnavailableError } from './exit-code.ts';
 import { type AccessArgs, addAccessOptions, type GatewayClient, openGatewayClient } from './gateway-client.ts';

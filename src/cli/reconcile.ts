@@ -19,7 +19,7 @@ import type { Store } from '../store/documents/store.ts';
 import { UsageError } from './exit-code.ts';
 import { isoMilliseconds } from './option-values.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
-import { withStoreAndNode } from './store-and-node.ts';
+import { withStoreAndNode } from './with-store.ts';
 
 /** The search without `--since`: as long as receipts can be found by their request. Seconds. */
 const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;

@@ -1,13 +1,17 @@
-/** Opens the store of a configuration, for commands beside the gateways. */
+/** Opens the store of a configuration, and its chain, for commands beside the gateways. */
 
 import { existsSync } from 'node:fs';
 import type { GatewayConfig } from '../config/document/config.ts';
+import { requireAsset } from '../payments/x402/chain/asset-check.ts';
+import type { Rpc } from '../payments/x402/chain/rpc.ts';
+import { openNodes } from '../payments/x402/open-node.ts';
+import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { Store } from '../store/documents/store.ts';
 import { openStore } from '../store/open.ts';
 import { NoInputError, UnavailableError } from './exit-code.ts';
 
 /** What a store is opened from. */
-export type StoreSettings = Pick<GatewayConfig, 'storage' | 'merchant'>;
+type StoreSettings = Pick<GatewayConfig, 'storage' | 'merchant'>;
 
 /**
  * For commands that only look at what is there: an embedded store that is not there would be made,
@@ -37,5 +41,23 @@ export async function withStore(
     await work(store);
   } finally {
     await store.close();
+  }
+}
+
+/**
+ * Works with store and node, and closes them.
+ * @throws UnavailableError where the store cannot be used; AssetMismatch; the error of the node
+ */
+export async function withStoreAndNode(
+  config: StoreSettings,
+  x402: X402Config,
+  work: (opened: { readonly store: Store; readonly rpc: Rpc }) => Promise<void>,
+): Promise<void> {
+  const { rpc } = openNodes(x402);
+  try {
+    await requireAsset(rpc, x402);
+    await withStore(config, (store) => work({ store, rpc }));
+  } finally {
+    await rpc.close();
   }
 }

@@ -1,4 +1,7 @@
-/** Collects a page of events or receipts, newest first, over any store. */
+/** The ring of events: positions, stored JSON, and pages, newest first, over any store. */
+
+import { calledAtMs } from './call-id.ts';
+import type { CommerceEvent, EventDraft, EventPage, EventQuery, Standing } from './event.ts';
 
 /** Most entries that one page reads: a filter without matches must not read a ring of a million. */
 const MAX_SCANNED = 20_000;
@@ -12,7 +15,7 @@ export interface Entry<T> {
 }
 
 /** Reads newest first, older than `than`; fewer than `count` mean that the end is reached. */
-export type Older<T> = (than: string | undefined, count: number) => Promise<readonly Entry<T>[]>;
+type Older<T> = (than: string | undefined, count: number) => Promise<readonly Entry<T>[]>;
 
 interface Scan<T> {
   readonly limit: number;
@@ -62,4 +65,92 @@ export function sameFields<T extends object>(
   const fields = Object.entries(wanted).filter(([, value]) => value !== undefined);
   if (fields.length === 0) return undefined;
   return (item) => fields.every(([name, value]) => item[name as keyof T] === value);
+}
+
+/** The shape of an event id, checked before a caller's one reaches a store. */
+export const EVENT_ID = /^evt_\d{1,16}-\d{1,10}$/;
+
+/** The position before every event. */
+export const BEGINNING = 'evt_0-0';
+
+/** The ends of a ring at one moment, as positions. */
+export interface RingBounds {
+  /** The newest entry ever; `BEGINNING` before the first. */
+  readonly newest: string;
+  /** The oldest entry that is left; undefined when none is. */
+  readonly oldest: string | undefined;
+  /** Whether entries were dropped. */
+  readonly trimmed: boolean;
+}
+
+/** Negative when `a` is before `b`. Compares digits as text: a number may not hold all of them. */
+export function comparePositions(a: string, b: string): number {
+  const [aMs, aSeq] = parts(a);
+  const [bMs, bSeq] = parts(b);
+  return compareDigits(aMs, bMs) || compareDigits(aSeq, bSeq);
+}
+
+/** Drops leading zeros, which a caller may write: a store compares ids as text. */
+export function canonicalPosition(id: string): string {
+  return `evt_${parts(id).join('-')}`;
+}
+
+/** How a position that is no entry of the ring stands to it. */
+export function standingOf(position: string, { newest, oldest, trimmed }: RingBounds): Standing {
+  if (comparePositions(position, newest) > 0) return 'ahead';
+  return trimmed && comparePositions(position, oldest ?? newest) < 0 ? 'dropped' : 'unknown';
+}
+
+/** Milliseconds and sequence, without leading zeros. */
+function parts(id: string): readonly [ms: string, seq: string] {
+  const [ms = '', seq = ''] = id.slice('evt_'.length).split('-');
+  return [withoutZeros(ms), withoutZeros(seq)];
+}
+
+function withoutZeros(digits: string): string {
+  return digits.replace(/^0+(?=\d)/, '');
+}
+
+function compareDigits(a: string, b: string): number {
+  if (a.length !== b.length) return a.length - b.length;
+  return a < b ? -1 : Number(a > b);
+}
+
+/** Largest `data` of an event, bytes serialised (contract 6). */
+const MAX_EVENT_DATA_BYTES = 2_048;
+/** How far the clocks of a gateway and of its store may differ, milliseconds. */
+const MAX_CLOCK_DIFFERENCE_MS = 10 * 60 * 1_000;
+
+/** An event as it is stored, without its id. Data that is too large is left out, never cut. */
+export function eventJson(event: EventDraft): string {
+  const whole = JSON.stringify(event);
+  // A character is three bytes at most, so a short event needs no second look.
+  if (event.data === undefined || 3 * whole.length <= MAX_EVENT_DATA_BYTES) return whole;
+  if (Buffer.byteLength(JSON.stringify(event.data)) <= MAX_EVENT_DATA_BYTES) return whole;
+  const { data: _, ...rest } = event;
+  return JSON.stringify(rest);
+}
+
+/** Undefined for a damaged entry, so that it does not close the whole feed. */
+export function parseEvent(id: string, json: string): CommerceEvent | undefined {
+  try {
+    return { id, ...(JSON.parse(json) as EventDraft) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** A page of the feed. The search for events of a call ends at the time at which it came in. */
+export async function eventPage(query: EventQuery, older: Older<CommerceEvent>): Promise<EventPage> {
+  const { limit, cursor, requestId, callId, resourceId, type } = query;
+  const matches = sameFields<CommerceEvent>({ requestId, callId, resourceId, type });
+  const floor = callId === undefined ? undefined : eventFloor(callId);
+  const { items, next } = await scanPage({ limit, cursor, matches, floor }, older);
+  return { events: items, ...(next === undefined ? {} : { nextCursor: next }) };
+}
+
+/** Whether an event is older than every event that this call can have. */
+function eventFloor(callId: string): (id: string) => boolean {
+  const floor = `evt_${Math.max(0, calledAtMs(callId) - MAX_CLOCK_DIFFERENCE_MS)}-0`;
+  return (id) => comparePositions(id, floor) < 0;
 }

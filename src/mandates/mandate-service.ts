@@ -1,8 +1,7 @@
 /** What the pipeline asks about mandates; `app/open-mandates.ts` makes it from the AP2 modules. */
 
 import type { Purchase } from './ap2/model/purchase.ts';
-import type { Reason } from './ap2/model/reasons.ts';
-import type { MandateReference, MandateVerdict } from './ap2/model/verdict.ts';
+import type { MandateReference, MandateVerdict, Reason } from './ap2/model/reasons.ts';
 import type { CarriedMandate } from './ap2/token/envelope.ts';
 import type { MandateRegister } from './register/register.ts';
 

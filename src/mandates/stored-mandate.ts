@@ -1,6 +1,6 @@
 /** The mandate in a payment record: how it is written, and checked when it is read. */
 
-import type { AcceptedMandate } from './ap2/model/verdict.ts';
+import type { AcceptedMandate } from './ap2/model/reasons.ts';
 import type { MandateClaim, OpenMandateUse, Recurrence } from './register/register.ts';
 
 /** The mandate that a payment was admitted with: what receipts state of it, and what it uses up. */

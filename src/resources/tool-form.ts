@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { FORBIDDEN_NAMES } from '../json/limits.ts';
+import { FORBIDDEN_NAMES } from '../json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { IN_PLACE, resolveReference, sameValue, subschemas, withSubschemas } from './schemas/keywords.ts';
 

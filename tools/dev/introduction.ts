@@ -5,7 +5,7 @@ import { styleText } from 'node:util';
 import { runChecks } from '../../src/cli/doctor/check.ts';
 import { checkSoldPaths } from '../../src/cli/doctor/sold-paths.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
-import { TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
+import { TEST_BUYER } from '../../src/payments/pricing/networks.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import type { LocalWorld } from '../local-world/world.ts';
 import { PROGRAM } from '../program-name.ts';

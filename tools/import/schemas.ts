@@ -4,11 +4,11 @@
  * says, never more; else the whole schema is refused.
  */
 
-import { FORBIDDEN_NAMES } from '../../src/json/limits.ts';
+import { FORBIDDEN_NAMES } from '../../src/json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { IN_PLACE, subschemas } from '../../src/resources/schemas/keywords.ts';
 import { RESERVED_NAMES } from '../../src/resources/schemas/reserved-members.ts';
-import { textFault } from '../../src/resources/schemas/text.ts';
+import { textFault } from '../../src/resources/schemas/schema-check.ts';
 import { inDialect } from './dialect.ts';
 import { derivedFrom, discriminatorOf, exclusive, valuesOf } from './discriminator.ts';
 import { type Documents, Inexpressible, type Place, type Target, target } from './references.ts';

@@ -1,6 +1,6 @@
 /** Names and descriptions of a foreign document, in the form that a configuration takes. */
 
-import { textFault } from '../../src/resources/schemas/text.ts';
+import { textFault } from '../../src/resources/schemas/schema-check.ts';
 
 /** Longest description of a property, characters: a model pays for each of them. */
 export const LONGEST_NOTE = 300;

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/local-chain.ts';
+import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/networks.ts';
 import { type Ending, ended, terminate } from './child.ts';
 import { leash } from './leash.ts';
 

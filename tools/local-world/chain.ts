@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { encodeDeployData, encodeFunctionData, getAddress, type Hex, hexToBigInt, toHex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { LOCAL_CHAIN_ID, LOCAL_TOKEN } from '../../src/payments/pricing/local-chain.ts';
+import { LOCAL_CHAIN_ID, LOCAL_TOKEN } from '../../src/payments/pricing/networks.ts';
 import { startAnvil } from './anvil.ts';
 import type { Ending } from './child.ts';
 import { CONTRACTS, MULTICALL3_ADDRESS, TOKEN_ABI } from './contracts.ts';

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { LOCAL_RPC_PORT } from '../../src/payments/pricing/local-chain.ts';
+import { LOCAL_RPC_PORT } from '../../src/payments/pricing/networks.ts';
 
 /** A port each for agents and operators, for probes and metrics, and for JSON-RPC of the chain. */
 export interface WorldPorts {

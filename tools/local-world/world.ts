@@ -10,7 +10,7 @@ import { processSettings } from '../../src/cli/process-settings.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import type { Environment } from '../../src/config/document/read.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { LOCAL_CHAIN_ID, LOCAL_TOKEN, TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
+import { LOCAL_CHAIN_ID, LOCAL_TOKEN, TEST_BUYER } from '../../src/payments/pricing/networks.ts';
 import { ConfigError, type ConfigProblem, checkAll } from '../../src/problems/problem.ts';
 import { type Chain, startChain } from './chain.ts';
 import {

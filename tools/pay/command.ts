@@ -3,7 +3,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { UnavailableError } from '../../src/cli/exit-code.ts';
 import { defineCommand, repeated } from '../../src/cli/program.ts';
-import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/local-chain.ts';
+import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/networks.ts';
 import { agreed } from './agreed.ts';
 import type { Challenge, Channel, Reply, SignedPayment } from './channel.ts';
 import { keepPayment, keptPayment, saveLost } from './kept-payment.ts';

@@ -2,8 +2,7 @@
 
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { UsageError } from '../../src/cli/exit-code.ts';
-import { LOCAL_CHAIN_ID, LOCAL_TOKEN } from '../../src/payments/pricing/local-chain.ts';
-import { eip155ChainId, KNOWN_NETWORKS } from '../../src/payments/pricing/networks.ts';
+import { eip155ChainId, KNOWN_NETWORKS, LOCAL_CHAIN_ID, LOCAL_TOKEN } from '../../src/payments/pricing/networks.ts';
 import { LOCAL_CURRENCY } from '../local-world/token.ts';
 
 /** An offer of scheme exact by EIP-3009, on a chain that keys of Ethereum sign for. */

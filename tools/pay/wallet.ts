@@ -8,7 +8,7 @@ import { x402Client } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 import { UsageError } from '../../src/cli/exit-code.ts';
 import type { Environment } from '../../src/config/document/read.ts';
-import { LOCAL_CHAIN_ID, TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
+import { LOCAL_CHAIN_ID, TEST_BUYER } from '../../src/payments/pricing/networks.ts';
 import { isPublishedKey } from '../../src/payments/x402/evm/published-keys.ts';
 import { isPrivateKey } from '../../src/payments/x402/evm/signing-key.ts';
 import type { Challenge, SignedPayment } from './channel.ts';

@@ -4,7 +4,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { isDeepStrictEqual } from 'node:util';
 import { privateKeyToAddress } from 'viem/accounts';
-import { bytesHex } from '../../src/payments/x402/evm/abi-words.ts';
+import { bytesHex } from '../../src/payments/x402/evm/calldata.ts';
 import { authorizationDigest, domainSeparator } from '../../src/payments/x402/evm/typed-data.ts';
 import type { Question } from './contestant.ts';
 

@@ -5,8 +5,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { lowerHex } from '../../src/payments/x402/evm/abi-words.ts';
-import { transferCall } from '../../src/payments/x402/evm/calldata.ts';
+import { lowerHex, transferCall } from '../../src/payments/x402/evm/calldata.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { type Contestant, NotAvailable, type Question } from './contestant.ts';
 import { pin } from './cores.ts';

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
-import { createCompiler } from '../../../src/resources/schemas/ajv.ts';
+import { createCompiler, mayCompileLater } from '../../../src/resources/schemas/ajv.ts';
 import { closeSchema } from '../../../src/resources/schemas/closed-objects.ts';
-import { mayCompileLater } from '../../../src/resources/schemas/compile-later.ts';
 import { createEngine } from '../../../src/resources/schemas/engine.ts';
 import { schemaFaults } from '../../../src/resources/schemas/schema-check.ts';
 

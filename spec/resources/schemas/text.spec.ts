@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { textFault } from '../../../src/resources/schemas/text.ts';
+import { textFault } from '../../../src/resources/schemas/schema-check.ts';
 
 describe('published text', () => {
   const control = ['\u0000', '\u001b[31m', '\u007f', '\u0085'];

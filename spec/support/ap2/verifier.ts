@@ -1,11 +1,11 @@
 /** The verifier of mandates as specs call it. */
 
-import type { ChainCache } from '../../../src/mandates/ap2/chain/cache.ts';
+import type { ChainCache } from '../../../src/mandates/ap2/chain/chain.ts';
 import { createIssuedCheckouts, type IssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
 import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
 import type { Purchase } from '../../../src/mandates/ap2/model/purchase.ts';
-import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
-import type { TrustedIssuers } from '../../../src/mandates/ap2/trust/trust.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/model/reasons.ts';
+import type { TrustedIssuers } from '../../../src/mandates/ap2/trust/issuer.ts';
 import { createMandateVerifier } from '../../../src/mandates/ap2/verify/verify.ts';
 import { publishedJwk } from './keys.ts';
 import type { Mint } from './mint.ts';

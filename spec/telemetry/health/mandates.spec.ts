@@ -3,8 +3,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { TrustHealth } from '../../../src/mandates/ap2/trust/issuers.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { type Monitor, startMonitor } from '../../../src/telemetry/health/monitor.ts';
-import { watched } from '../../../src/telemetry/health/watched.ts';
+import { type Monitor, startMonitor, watched } from '../../../src/telemetry/health/monitor.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import { load } from '../../config/document/document.ts';
 

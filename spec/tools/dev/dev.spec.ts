@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { TEST_BUYER } from '../../../src/payments/pricing/local-chain.ts';
+import { TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
 import { ended } from '../../../tools/local-world/child.ts';
 import { TOOLS } from '../../cli/acg.ts';
 import { answerJson, serveHttp } from '../../support/http-server.ts';

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { parseConfigText } from '../../../src/config/document/parse.ts';
 import { parseConfig } from '../../../src/config/load.ts';
-import { LOCAL_CHAIN_ID, LOCAL_TOKEN, TEST_BUYER } from '../../../src/payments/pricing/local-chain.ts';
+import { LOCAL_CHAIN_ID, LOCAL_TOKEN, TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
 import { ConfigError } from '../../../src/problems/problem.ts';
 import { LOCAL_PAYEE, localized, ownMistakes } from '../../../tools/local-world/localized.ts';
 

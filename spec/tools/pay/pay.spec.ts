@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { generatePrivateKey } from 'viem/accounts';
-import { TEST_BUYER } from '../../../src/payments/pricing/local-chain.ts';
+import { TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
 import { ended } from '../../../tools/local-world/child.ts';
 import { acgOfCheckout, type CommandRun, TOOLS } from '../../cli/acg.ts';
 import { COMPILE_CACHE } from '../../support/compile-cache.ts';

@@ -6,7 +6,7 @@ import { after, describe, it } from 'node:test';
 import { decodePaymentSignatureHeader, encodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { generatePrivateKey } from 'viem/accounts';
-import { LOCAL_TOKEN, TEST_BUYER } from '../../../src/payments/pricing/local-chain.ts';
+import { LOCAL_TOKEN, TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
 import { whyOf } from '../../../tools/pay/channel.ts';
 import { acgOfCheckout } from '../../cli/acg.ts';
 import { answerJson, type HttpExchange, serveHttp } from '../../support/http-server.ts';

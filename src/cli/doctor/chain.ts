@@ -4,7 +4,7 @@ import { getBalance, getChainId } from 'viem/actions';
 import { checkAsset } from '../../payments/x402/chain/asset-check.ts';
 import { clientOver, readHead } from '../../payments/x402/chain/client.ts';
 import { createRpc, type Rpc } from '../../payments/x402/chain/rpc.ts';
-import { lowerHex } from '../../payments/x402/evm/abi-words.ts';
+import { lowerHex } from '../../payments/x402/evm/calldata.ts';
 import { prepareKey } from '../../payments/x402/evm/signing-key.ts';
 import { watchFees } from '../../payments/x402/local/relayer-fees.ts';
 import { LOW_GAS_TRANSFERS, transfersPaidBy } from '../../payments/x402/local/relayer-funds.ts';

@@ -7,7 +7,7 @@ import { StoreError } from '../../store/port/store-error.ts';
 import { createClient, type RedisClient } from '../../store/redis/client.ts';
 import { REPLICAS_TO_WAIT } from '../../store/redis/commits.ts';
 import { answered, redacted } from '../../store/redis/failure.ts';
-import { keyPrefix } from '../../store/redis/keys.ts';
+import { keyPrefix } from '../../store/redis/open.ts';
 import { costOf, readFsync, readSetup } from '../../store/redis/setup.ts';
 import { readRedisUrl } from '../../store/redis/url.ts';
 import { type Check, type Finding, failed, type Part, passed, skipped, warned } from './check.ts';

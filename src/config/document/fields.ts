@@ -1,8 +1,8 @@
 /** Rules about single values that a JSON Schema cannot express: URLs, origins, addresses, texts. */
 
-import { checksumAddress } from '../../crypto/address.ts';
+import { checksumAddress } from '../../crypto/keccak.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
-import { textFault } from '../../resources/schemas/text.ts';
+import { textFault } from '../../resources/schemas/schema-check.ts';
 import { FORBIDDEN_HOST, hostKind, publicUrlFault, readHttpUrl } from './endpoints.ts';
 
 /** Why a text is refused, or undefined. `document` for the few rules that depend on a neighbour. */

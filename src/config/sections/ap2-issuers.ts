@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto';
 import { isDidKey, keysOfDidKey } from '../../mandates/ap2/trust/did-key.ts';
 import { didWebUrl, isDidWeb } from '../../mandates/ap2/trust/did-web.ts';
 import { type IssuerSettings, type KeySource, roleOf } from '../../mandates/ap2/trust/issuer.ts';
-import { readStaticKeys } from '../../mandates/ap2/trust/static-keys.ts';
+import { readStaticKeys } from '../../mandates/ap2/trust/jwks.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { IssuerDocument } from '../document/document.ts';
 import { FORBIDDEN_HOST, hostKind, readHttpUrl } from '../document/endpoints.ts';

@@ -2,7 +2,7 @@
 
 import type { KeyObject } from 'node:crypto';
 import { type PublicJwk, readSigningKey } from '../../crypto/signing-key.ts';
-import { readJwk } from '../../mandates/ap2/trust/static-keys.ts';
+import { readJwk } from '../../mandates/ap2/trust/jwks.ts';
 import type { ProblemList } from '../../problems/problem.ts';
 import type { ConfigDocument } from '../document/document.ts';
 

@@ -1,8 +1,14 @@
 /** The short form of the configuration: what follows from what is written need not be written. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
-import { LOCAL_CHAIN_ID, LOCAL_RPC_PORT, LOCAL_TOKEN, TEST_BUYER } from '../../payments/pricing/local-chain.ts';
-import { KNOWN_NETWORKS, NETWORK_NAMES } from '../../payments/pricing/networks.ts';
+import {
+  KNOWN_NETWORKS,
+  LOCAL_CHAIN_ID,
+  LOCAL_RPC_PORT,
+  LOCAL_TOKEN,
+  NETWORK_NAMES,
+  TEST_BUYER,
+} from '../../payments/pricing/networks.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { isMapping, type Mapping, schemaAt } from '../document/member.ts';
 

@@ -1,7 +1,7 @@
 /** `payments.x402`: where the money goes, on which chain, and the rules of real money. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
-import { checksumAddress } from '../../crypto/address.ts';
+import { checksumAddress } from '../../crypto/keccak.ts';
 import { eip155ChainId, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
 import { isPublishedAccount, isPublishedKey } from '../../payments/x402/evm/published-keys.ts';
 import { domainSeparator } from '../../payments/x402/evm/typed-data.ts';

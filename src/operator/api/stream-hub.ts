@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EventEntry, EventFeed, EventStretch, EventTail } from '../../events/event.ts';
-import { BEGINNING, comparePositions } from '../../events/position.ts';
+import { BEGINNING, comparePositions } from '../../events/page.ts';
 import { framesOf, type StreamReader } from './stream-reader.ts';
 
 /** Entries of one read. */

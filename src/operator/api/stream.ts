@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { EventFeed, EventStretch } from '../../events/event.ts';
-import { canonicalPosition, EVENT_ID } from '../../events/position.ts';
+import { canonicalPosition, EVENT_ID } from '../../events/page.ts';
 import { readHeader } from '../../server/http/headers.ts';
 import { onceClosed } from '../../server/http/once-closed.ts';
 import { NO_SNIFFING } from '../../server/http/respond.ts';

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { AcceptedMandate } from '../../mandates/ap2/model/verdict.ts';
+import type { AcceptedMandate } from '../../mandates/ap2/model/reasons.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { Used } from '../../mandates/register/register.ts';
 import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
@@ -14,7 +14,7 @@ import { StoreError } from '../../store/port/store-error.ts';
 import { advanceCall, callAt, type FundedCall, type ProvenCall, type UsedMandate } from '../call.ts';
 import { PendingRefusal } from '../steps/collecting.ts';
 import { mandateSummary, recordVerified, unauthorized, usedUp } from '../steps/mandate-outcome.ts';
-import { freePurchase, paidPurchase } from '../steps/mandate-purchase.ts';
+import { freePurchase, paidPurchase } from '../steps/payment-mandate.ts';
 
 /** The use of a paid call's mandate is reserved with its payment, that of a free call here. */
 export function authorize(mandates: MandateService): RequestHandler {

@@ -30,11 +30,10 @@ import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall, type Rel
 import { failedUnpaid, undeliveredError } from '../steps/backend-failed.ts';
 import { requestToBackend } from '../steps/backend-request.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
-import { type Collector, served } from '../steps/collecting.ts';
+import { type Collector, served, throwStorageError } from '../steps/collecting.ts';
 import { type PaymentMandate, paymentMandate } from '../steps/payment-mandate.ts';
 import { requirePayment, type Selling } from '../steps/payment-required.ts';
 import { signDelivery } from '../steps/sign-delivery.ts';
-import { throwStorageError } from '../steps/storage-error.ts';
 
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
 interface SettlementGate {

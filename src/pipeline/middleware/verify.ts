@@ -7,8 +7,7 @@ import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
 import type { NoteProof } from '../../server/load-shedding/proof-standing.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { advanceCall, callAt } from '../call.ts';
-import { PendingRefusal, unanswered } from '../steps/collecting.ts';
-import { oneKey } from '../steps/one-key.ts';
+import { oneKey, PendingRefusal, unanswered } from '../steps/collecting.ts';
 import { requirePayment, type Selling } from '../steps/payment-required.ts';
 
 /** Nothing is written and no money moves here. */

@@ -14,9 +14,8 @@ import type { OpenQuestion, ProofVerifier } from '../../payments/settlement/veri
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { withoutReserved } from '../../resources/prepare.ts';
 import type { Resource } from '../../resources/resource.ts';
+import { StoreError } from '../../store/port/store-error.ts';
 import { advanceCall, type Collecting, currentCall, type PreparedCall, type ProvenCall } from '../call.ts';
-import { oneKey } from './one-key.ts';
-import { throwStorageError } from './storage-error.ts';
 
 /** How the backend is called for a resource that was removed, together with its own headers. */
 export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxResponseBytes' | 'headers'>;
@@ -177,4 +176,32 @@ export function unanswered(question: OpenQuestion): GatewayError {
   return new GatewayError('GATEWAY_BUSY', {
     message: 'Too many signatures of contract wallets are being verified. Send the same request again.',
   });
+}
+
+/** For a `catch`: a StoreError becomes STORAGE_ERROR, everything else is thrown as it is. */
+export function throwStorageError(thrown: unknown): never {
+  throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
+}
+
+/** 1 to 255 printable ASCII characters. */
+const KEY = /^[\x20-\x7e]{1,255}$/;
+
+/**
+ * The one key of a paid call: the header's, or the payment-identifier of its proof.
+ * @throws GatewayError INPUT_INVALID
+ */
+export function oneKey(header: PreparedCall['idempotencyKey'], identifier: string | undefined): string | undefined {
+  if (header === undefined) return identifier;
+  if (typeof header !== 'string' || !KEY.test(header))
+    throw refused(
+      'idempotency_key_malformed',
+      'Idempotency-Key must come once, with 1 to 255 printable ASCII characters.',
+    );
+  if (identifier !== undefined && identifier !== header)
+    throw refused('idempotency_keys_differ', 'Idempotency-Key and the payment-identifier of the proof must be equal.');
+  return header;
+}
+
+function refused(reason: string, message: string): GatewayError {
+  return new GatewayError('INPUT_INVALID', { message, details: { reason } });
 }

@@ -5,14 +5,15 @@
 
 import type { GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
-import type { AcceptedMandate } from '../../mandates/ap2/model/verdict.ts';
+import type { Purchase } from '../../mandates/ap2/model/purchase.ts';
+import type { AcceptedMandate } from '../../mandates/ap2/model/reasons.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import { readStoredMandate, storedMandate } from '../../mandates/stored-mandate.ts';
 import type { PaymentRecord, PaymentTerms } from '../../payments/ledger/ledger.ts';
 import type { SettlementResult } from '../../payments/settlement/settlement-request.ts';
-import type { ProvenCall, UsedMandate } from '../call.ts';
+import type { Agreed } from '../../payments/x402/wire/offers.ts';
+import type { PreparedCall, ProvenCall, UsedMandate } from '../call.ts';
 import { mandateSummary, recordVerified, unauthorized, usedUp } from './mandate-outcome.ts';
-import { paidPurchase } from './mandate-purchase.ts';
 
 /** The mandate of one paid call; of a call that needs none, it adds nothing. */
 export interface PaymentMandate {
@@ -80,4 +81,26 @@ function announcing(journal: Journal, mandate: AcceptedMandate): Journal {
       journal.record(type, facts);
     },
   };
+}
+
+type Buying = Pick<PreparedCall | ProvenCall, 'resource' | 'input'> & Partial<Pick<ProvenCall, 'payment'>>;
+
+/** The purchase of a paid call; its payer is known once the proof was verified. */
+export function paidPurchase(call: Buying, { requirements, amount, currency }: Agreed): Purchase {
+  const { network, asset, payTo } = requirements;
+  const authorization = call.payment?.payload.payload.authorization;
+  return {
+    ...whatIsBought(call),
+    price: { amount, currency },
+    payment: { method: 'x402', network, asset, payTo, payer: authorization?.from, nonce: authorization?.nonce },
+  };
+}
+
+/** The same for a free call (ap2 7.3). */
+export function freePurchase(call: Buying, currency: string): Purchase {
+  return { ...whatIsBought(call), price: { amount: '0', currency }, payment: undefined };
+}
+
+function whatIsBought({ resource, input }: Buying): Pick<Purchase, 'resourceId' | 'title' | 'input'> {
+  return { resourceId: resource.id, title: resource.name, input };
 }

@@ -13,7 +13,7 @@ import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
 import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
 import { VALID_BEFORE_EXCESS_SECONDS, VALID_BEFORE_MARGIN_SECONDS } from '../../payments/x402/wire/window.ts';
 import type { PreparedCall, ProvenCall, ResolvedCall } from '../call.ts';
-import { paidPurchase } from './mandate-purchase.ts';
+import { paidPurchase } from './payment-mandate.ts';
 
 /** What would be right, by the reason of contract 1.3. Other reasons come from facilitators. */
 const WORDS: ReadonlyMap<string, string> = new Map([

@@ -1,4 +1,4 @@
-/** Checks the schemas that an operator writes: a keyword is enforced, or it is refused here. */
+/** Checks the schemas and texts that an operator writes: a keyword is enforced, or refused here. */
 
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { nearest } from '../../problems/nearest.ts';
@@ -17,7 +17,19 @@ import {
   visitSubschemas,
 } from './keywords.ts';
 import { RESERVED_NAMES } from './reserved-members.ts';
-import { textFault } from './text.ts';
+
+/** Control characters, bidirectional and zero-width ones, the byte order mark, the tag alphabet. */
+const HIDDEN = /[\p{Cc}\p{Cf}\u2028\u2029\u{e0000}-\u{e007f}]/u;
+/** Allowed all the same: newline, tab, and joiners that several scripts and emoji need. */
+const JOINERS = /\n|\t|\u00ad|\u200c|\u200d/g;
+
+/** What is wrong with a published text, or undefined. */
+export function textFault(text: string): string | undefined {
+  if (!text.isWellFormed()) return 'must be well-formed Unicode (it has half a surrogate pair)';
+  return HIDDEN.test(text.replace(JOINERS, ''))
+    ? 'must not have control, bidirectional or invisible characters'
+    : undefined;
+}
 
 /** Most schemas in one schema, references followed; bounds the cost of a validation. */
 export const MAX_SUBSCHEMAS = 5_000;

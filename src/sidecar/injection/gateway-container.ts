@@ -1,7 +1,6 @@
 /** The gateway's container and volumes in an injected pod, with every default spelled out. */
 
 import { foreignMounts, foreignVariables } from './additions.ts';
-import { variable } from './env-value.ts';
 import * as names from './names.ts';
 import type { InjectionOptions } from './options.ts';
 import type { Originals } from './originals.ts';
@@ -134,4 +133,14 @@ export function gatewayVolumes(options: InjectionOptions, existing: readonly Vol
 
 function generated(usual: string, found: string | undefined): string {
   return found?.startsWith(usual) === true && HASH.test(found.slice(usual.length)) ? found : usual;
+}
+
+/** The kubelet replaces `$(NAME)` and makes one `$` of `$$`, so each `$` is written twice. */
+function variable(name: string, text: string): EnvVar {
+  return { name, value: text.replaceAll('$', '$$$$') };
+}
+
+/** The text of a variable that `variable` wrote. */
+export function variableText(env: readonly EnvVar[], name: string): string | undefined {
+  return env.find((entry) => entry.name === name)?.value?.replaceAll('$$', '$');
 }

@@ -1,8 +1,7 @@
 /** Puts the gateway into a pod: the one meaning that every way of injection has. */
 
 import { nearest } from '../../problems/nearest.ts';
-import { variableText } from './env-value.ts';
-import { gatewayContainer, gatewayVolumes, type Placement } from './gateway-container.ts';
+import { gatewayContainer, gatewayVolumes, type Placement, variableText } from './gateway-container.ts';
 import { type PatchOperation, patchBetween } from './json-patch.ts';
 import { findMerchant, type Merchant } from './merchant.ts';
 import * as names from './names.ts';

@@ -3,7 +3,7 @@
  * earlier injection, from the gateway's environment.
  */
 
-import { variableText } from './env-value.ts';
+import { variableText } from './gateway-container.ts';
 import { namedPort } from './merchant.ts';
 import { ENV_HEADERS, ENV_PRESTOP, ENV_PRESTOP_SECONDS, PROBES, RELEASE_PATH } from './names.ts';
 import type { Container, EnvVar, Hook, HttpGet } from './pod.ts';

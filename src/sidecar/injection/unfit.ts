@@ -1,4 +1,4 @@
-/** Finds what keeps a pod from taking the gateway, whatever its merchant. */
+/** Finds what keeps a pod from taking the gateway, whatever its merchant: shape and conflicts. */
 
 import { isDeepStrictEqual } from 'node:util';
 import { additionFault } from './additions.ts';

@@ -1,7 +1,7 @@
 /** What the objects beside a workload say about its gateway: needs more than the pod. */
 
 import { parse } from 'yaml';
-import { variableText } from './env-value.ts';
+import { variableText } from './gateway-container.ts';
 import { findMerchant } from './merchant.ts';
 import { CONFIG_KEY, CONFIG_VOLUME, ENV_MERCHANT, GATEWAY_CONTAINER, SECRET_VOLUME, UPSTREAM_PORT } from './names.ts';
 import type { InjectionOptions } from './options.ts';

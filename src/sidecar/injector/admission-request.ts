@@ -1,6 +1,6 @@
 /** Reads an AdmissionReview v1 from the bytes of a request into the parts that a review needs. */
 
-import { MAX_JSON_DEPTH } from '../../json/limits.ts';
+import { MAX_JSON_DEPTH } from '../../json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import type { Pod } from '../injection/pod.ts';
 

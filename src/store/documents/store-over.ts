@@ -1,4 +1,4 @@
-/** Makes a store of an engine: everything that is the same over each of them. */
+/** Makes a store of an engine: everything that is the same over each, and its health. */
 
 import { randomUUID } from 'node:crypto';
 import { documentClaims } from '../../checkouts/document-claims.ts';

@@ -7,8 +7,7 @@ import {
   type EventTail,
   TAIL_WAIT_MS,
 } from '../../events/event.ts';
-import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
-import { eventPage, parseEvent } from '../../events/stored-events.ts';
+import { BEGINNING, eventPage, parseEvent, type RingBounds, standingOf } from '../../events/page.ts';
 import { StoreError } from '../port/store-error.ts';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';

@@ -1,4 +1,4 @@
-/** Opens the store of one merchant in Redis. */
+/** Opens the store of one merchant in Redis, and its budget of unpaid work. */
 
 import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';
@@ -13,7 +13,6 @@ import { REPLICAS_TO_WAIT, redisCommits } from './commits.ts';
 import { connect, disconnect, type StoreLog } from './connection.ts';
 import { answered } from './failure.ts';
 import { redisFeed } from './feed.ts';
-import { keyPrefix } from './keys.ts';
 import { runScript, WORK } from './script.ts';
 import { reportWeaknesses, weaknesses } from './setup.ts';
 
@@ -131,4 +130,14 @@ function redisSharedWork(redis: RedisClient, prefix: string): SharedWork {
     listed: (holder, limit) =>
       answered(redis.zrange(unpaidKey(holder), '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit)),
   };
+}
+
+/**
+ * The beginning of all of them. It has one hash tag, so one Cluster slot: a commit changes state,
+ * receipt and events together.
+ * @throws Error for a merchant id that breaks the hash tag
+ */
+export function keyPrefix(merchantId: string): string {
+  if (!/^[A-Za-z0-9._-]{1,128}$/.test(merchantId)) throw new Error('a merchant id cannot be part of a Redis key');
+  return `{acg:${merchantId}}:`;
 }

@@ -1,4 +1,4 @@
-/** Opens the database file, and gives the one way to write to it. */
+/** Opens the database file with its tables, and gives the one way to write to it. */
 
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';

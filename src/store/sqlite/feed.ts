@@ -9,9 +9,15 @@ import {
   type EventTail,
   TAIL_WAIT_MS,
 } from '../../events/event.ts';
-import type { Entry } from '../../events/page.ts';
-import { BEGINNING, type RingBounds, standingOf } from '../../events/position.ts';
-import { eventJson, eventPage, parseEvent } from '../../events/stored-events.ts';
+import {
+  BEGINNING,
+  type Entry,
+  eventJson,
+  eventPage,
+  parseEvent,
+  type RingBounds,
+  standingOf,
+} from '../../events/page.ts';
 import type { StoreLimits } from '../port/settings.ts';
 import { StoreError } from '../port/store-error.ts';
 import type { Database } from './database.ts';

@@ -1,4 +1,4 @@
-/** Opens the embedded store, for one process. */
+/** Opens the embedded store, for one process: the commits of one turn are one transaction. */
 
 import type { StatementSync } from 'node:sqlite';
 import type { RegisterEpoch } from '../../mandates/register/register.ts';

@@ -1,4 +1,4 @@
-/** Sends spans to an OpenTelemetry collector. */
+/** Makes the spans of a request, and sends them to an OpenTelemetry collector. */
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import {

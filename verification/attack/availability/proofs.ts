@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { keccak256 } from '../../../src/crypto/keccak.ts';
-import { bytesHex } from '../../../src/payments/x402/evm/abi-words.ts';
+import { bytesHex } from '../../../src/payments/x402/evm/calldata.ts';
 import { authorizationDigest, domainSeparator } from '../../../src/payments/x402/evm/typed-data.ts';
 import { encodeHeader } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { PaymentRequired, PaymentRequirements } from '../../../src/payments/x402/wire/types.ts';

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: titles as they are spelled there.
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { MAX_JSON_DEPTH } from '../../../src/json/limits.ts';
+import { MAX_JSON_DEPTH } from '../../../src/json/strict.ts';
 import { MAX_BODY_BYTES } from '../../../src/server/http/body.ts';
 import { attack, proven } from '../catalogue.ts';
 import { formOf } from '../forms.ts';

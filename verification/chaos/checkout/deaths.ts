@@ -1,8 +1,8 @@
 /** Checkout calls during which a gateway dies, and what must have become of them. */
 
 import assert from 'node:assert/strict';
+import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
 import type { KeyedOperation } from '../../../src/checkouts/operations.ts';
-import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
 import { assertKept, insist, insistUntilCut } from './agent.ts';
 import type { Ground, Site } from './ground.ts';
 import { asked, callFor, KEYED_OPERATIONS, type KeyedCall, read } from './keyed-call.ts';

@@ -6,8 +6,8 @@ import { type Aim, type CheckoutBackend, startCheckoutBackend } from '../../../s
 import { NO_CHAIN } from '../../../spec/support/config.ts';
 import { type GatewayProcess, prepareGateway } from '../../../spec/support/gateway-process.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
+import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
 import { OPERATIONS } from '../../../src/checkouts/operations.ts';
-import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 import { type Halt, halted } from '../steps/halted.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startCheckoutBackend } from '../../../spec/support/acp/checkout-backend.ts';
+import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
 import type { KeyedOperation } from '../../../src/checkouts/operations.ts';
-import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
 import { ask, assertKept, insist, summaryOf } from './agent.ts';
 import { assertDone } from './deaths.ts';
 import { type Ground, startGround } from './ground.ts';

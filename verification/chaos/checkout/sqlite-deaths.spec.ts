@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
+import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
 import { AT_BACKEND, comeBack, type Death, dieAt, dieAtBackend, fateOf } from './deaths.ts';
 import { type Ground, startGround } from './ground.ts';
 import { callFor, type KeyedCall } from './keyed-call.ts';

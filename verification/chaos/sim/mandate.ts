@@ -1,8 +1,7 @@
 /** Mandates and their register in the simulation. */
 
 import { claimOf, useOf } from '../../../spec/mandates/register/register-map.ts';
-import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
-import type { AcceptedMandate, RefusedMandate } from '../../../src/mandates/ap2/model/verdict.ts';
+import type { AcceptedMandate, Reason, RefusedMandate } from '../../../src/mandates/ap2/model/reasons.ts';
 import type { MandateService } from '../../../src/mandates/mandate-service.ts';
 import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';
 import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';

@@ -5,7 +5,7 @@ import { decodePaymentSignatureHeader } from '@x402/core/http';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { askPrice } from '../../../spec/support/purchase.ts';
 import { cancelCall } from '../../../spec/world/authorization.ts';
-import { LOCAL_CHAIN_ID } from '../../../src/payments/pricing/local-chain.ts';
+import { LOCAL_CHAIN_ID } from '../../../src/payments/pricing/networks.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
 import { replayKey } from '../../../src/payments/x402/wire/payload-schema.ts';
 import type { Ground } from './ground.ts';

@@ -6,7 +6,7 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { writeSync } from 'node:fs';
-import { CHECKOUT_CHANNEL } from '../../../src/checkouts/steps.ts';
+import { CHECKOUT_CHANNEL } from '../../../src/checkouts/attempts.ts';
 import { PAYMENT_CHANNEL } from '../../../src/payments/steps.ts';
 
 const { HALT_AT: step, HALT_SIGNAL: signal } = process.env;

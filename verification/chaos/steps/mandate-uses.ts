@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';
 import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { VERSION_LENGTH } from '../../../src/store/port/commit.ts';
-import { keyPrefix } from '../../../src/store/redis/keys.ts';
+import { keyPrefix } from '../../../src/store/redis/open.ts';
 import type { Ground } from './ground.ts';
 import { databasePath, type Site, type SiteParts } from './site.ts';
 

@@ -3,7 +3,7 @@
 import { mapRows } from '../../../spec/mandates/register/register-map.ts';
 import { createMint, type Mint } from '../../../spec/support/ap2/mint.ts';
 import { NOW } from '../../../spec/support/ap2/purchase.ts';
-import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/model/reasons.ts';
 import { reserveUses } from '../../../src/mandates/register/register-table.ts';
 import { chanceOf } from '../../chaos/sim/chance.ts';
 import { damaged } from './damage.ts';

@@ -6,9 +6,9 @@ import {
   MAX_CACHED_SEGMENTS,
   type ProvenSegment,
   SEGMENT_TTL_SECONDS,
-} from '../../../../src/mandates/ap2/chain/cache.ts';
+} from '../../../../src/mandates/ap2/chain/chain.ts';
 import { createChainVerifier } from '../../../../src/mandates/ap2/chain/verify-chain.ts';
-import type { FoundKey, KeyChoice } from '../../../../src/mandates/ap2/trust/trust.ts';
+import type { FoundKey, KeyChoice } from '../../../../src/mandates/ap2/trust/issuer.ts';
 import { chainOf } from '../../../../tools/mandate/maker/tokens.ts';
 import { withClaims } from '../../../support/ap2/hands.ts';
 import { NOW, profileWith } from '../../../support/ap2/purchase.ts';

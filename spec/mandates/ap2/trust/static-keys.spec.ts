@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { staticIssuer } from '../../../../src/mandates/ap2/trust/issuer.ts';
+import { MAX_KID_LENGTH, readStaticKeys } from '../../../../src/mandates/ap2/trust/jwks.ts';
 import { checkoutKeysOf } from '../../../../src/mandates/ap2/trust/settings.ts';
-import { MAX_KID_LENGTH, readStaticKeys } from '../../../../src/mandates/ap2/trust/static-keys.ts';
 import { issuerKey, leakedKey } from './issuer-keys.ts';
 
 const { jwk } = issuerKey('one');

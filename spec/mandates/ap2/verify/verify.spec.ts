@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import type { MandateVerdict, RefusedMandate } from '../../../../src/mandates/ap2/model/verdict.ts';
+import type { MandateVerdict, RefusedMandate } from '../../../../src/mandates/ap2/model/reasons.ts';
 import { createMandateVerifier } from '../../../../src/mandates/ap2/verify/verify.ts';
 import type { MandateClaim } from '../../../../src/mandates/register/register.ts';
 import { isMandateClaim } from '../../../../src/mandates/stored-mandate.ts';

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encodeFunctionData } from 'viem';
-import { marked, markOf, transferCall, validBeforeIn } from '../../../../src/payments/x402/evm/calldata.ts';
-import { aggregateCall } from '../../../../src/payments/x402/evm/multicall.ts';
+import {
+  aggregateCall,
+  marked,
+  markOf,
+  transferCall,
+  validBeforeIn,
+} from '../../../../src/payments/x402/evm/calldata.ts';
 import { MULTICALL3_ABI } from '../../../../tools/local-world/contracts.ts';
 import { freshAccount, payloadFor, termsFor } from '../signing.ts';
 

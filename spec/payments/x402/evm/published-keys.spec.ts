@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { toHex } from 'viem';
 import { generatePrivateKey, mnemonicToAccount, privateKeyToAddress } from 'viem/accounts';
-import { TEST_BUYER } from '../../../../src/payments/pricing/local-chain.ts';
+import { TEST_BUYER } from '../../../../src/payments/pricing/networks.ts';
 import { isPublishedAccount, isPublishedKey } from '../../../../src/payments/x402/evm/published-keys.ts';
 
 /** The accounts that hardhat opens; the first ten are those of anvil. */

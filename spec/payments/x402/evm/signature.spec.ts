@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { hashTypedData, recoverAddress } from 'viem';
-import { bytesHex } from '../../../../src/payments/x402/evm/abi-words.ts';
+import { bytesHex } from '../../../../src/payments/x402/evm/calldata.ts';
 import {
   prepareRecovery,
   RECOVERY_ENGINES,

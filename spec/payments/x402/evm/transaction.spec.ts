@@ -3,7 +3,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts';
 import { keccak256 } from 'viem/utils';
-import { bytesHex } from '../../../../src/payments/x402/evm/abi-words.ts';
+import { bytesHex } from '../../../../src/payments/x402/evm/calldata.ts';
 import { isPrivateKey, prepareKey, SIGNING_ENGINES } from '../../../../src/payments/x402/evm/signing-key.ts';
 import { signTransaction } from '../../../../src/payments/x402/evm/transaction.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { connectFacilitator, type Facilitator } from '../../../../src/payments/x402/facilitator/facilitator.ts';
-import { createFailover, STEP_BACK_MS } from '../../../../src/payments/x402/facilitator/facilitator-failover.ts';
+import { createFailover, STEP_BACK_MS } from '../../../../src/payments/x402/facilitator/remote-rail.ts';
 
 const NONE = { kind: 'none' };
 const REFUSED = { kind: 'denied' };

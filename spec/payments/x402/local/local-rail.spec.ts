@@ -10,8 +10,8 @@ import {
   createLocalRail,
   FAILED_PAYER_PAUSE_MS,
   FAILED_PAYERS,
+  payersWithCode,
 } from '../../../../src/payments/x402/local/local-rail.ts';
-import { payersWithCode } from '../../../../src/payments/x402/local/payer-code.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../../tools/local-world/chain.ts';
 import type { ChainActors } from '../chain/chain-actors.ts';

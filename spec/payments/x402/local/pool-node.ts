@@ -10,7 +10,7 @@ import {
   toHex,
 } from 'viem';
 import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
-import { callsIn, MULTICALL3 } from '../../../../src/payments/x402/evm/multicall.ts';
+import { callsIn, MULTICALL3 } from '../../../../src/payments/x402/evm/calldata.ts';
 import { MULTICALL3_ABI, TOKEN_ABI } from '../../../../tools/local-world/contracts.ts';
 
 const BASE_FEE_WEI = 1_000_000_000n;

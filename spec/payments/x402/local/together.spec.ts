@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { together } from '../../../../src/payments/x402/local/together.ts';
+import { together } from '../../../../src/payments/x402/local/local-rail.ts';
 
 describe('work that waits', () => {
   /** Rounds that end when the test says so. */

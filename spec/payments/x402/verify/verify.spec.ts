@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { hashTypedData } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import { TEST_BUYER } from '../../../../src/payments/pricing/local-chain.ts';
+import { TEST_BUYER } from '../../../../src/payments/pricing/networks.ts';
 import type { RailVerdict } from '../../../../src/payments/rail.ts';
 import type { WalletSignatures, WalletVerdict } from '../../../../src/payments/x402/chain/wallet-signature.ts';
 import { prepareRecovery } from '../../../../src/payments/x402/evm/signature.ts';

@@ -10,10 +10,16 @@ import { type MandateFamily, Refused } from '../model/reasons.ts';
 import { resolveDisclosures } from '../token/disclosures.ts';
 import { openToken, type Token } from '../token/jws.ts';
 import { leafReference, type SegmentText, sha256, splitPresentation } from '../token/segments.ts';
+import type { IssuerRole, KeyChoice, TrustedIssuers, VerificationKey } from '../trust/issuer.ts';
 import { publicKeyOf, verifySignature } from '../trust/keys.ts';
-import type { IssuerRole, KeyChoice, TrustedIssuers, VerificationKey } from '../trust/trust.ts';
-import { type ChainCache, createChainCache, type ProvenSegment, type RootSigner } from './cache.ts';
-import type { Segment, VerifiedChain } from './chain.ts';
+import {
+  type ChainCache,
+  createChainCache,
+  type ProvenSegment,
+  type RootSigner,
+  type Segment,
+  type VerifiedChain,
+} from './chain.ts';
 
 /** `vct` of the mandates of a family, version included (ap2 2.1). */
 const OPEN: Readonly<Record<MandateFamily, string>> = {

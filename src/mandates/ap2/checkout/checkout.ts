@@ -7,8 +7,8 @@ import type { Ap2Profile } from '../model/profile.ts';
 import { text } from '../model/readers.ts';
 import { Refused } from '../model/reasons.ts';
 import { readToken, type Token } from '../token/jws.ts';
+import type { VerificationKey } from '../trust/issuer.ts';
 import { publicKeyOf, verifySignature } from '../trust/keys.ts';
-import type { VerificationKey } from '../trust/trust.ts';
 import { type CheckoutClaims, readCheckoutClaims } from './checkout-claims.ts';
 import type { IssuedCheckouts } from './checkout-mint.ts';
 

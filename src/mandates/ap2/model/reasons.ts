@@ -1,6 +1,6 @@
-/** The closed list of reasons that a mandate is refused for, and the error that carries them. */
+/** What the verifier reports: verdicts, and the closed list of reasons of a refused mandate. */
 
-import type { UseRefusal } from '../../register/register.ts';
+import type { MandateClaim, UseRefusal } from '../../register/register.ts';
 
 /** The error classes of AP2, as they stand in a receipt. */
 type Ap2Error =
@@ -92,7 +92,7 @@ function isReason(text: string): text is Reason {
 export type MandateFamily = 'checkout' | 'payment';
 
 /** What a refusal states beside its reason. None of it is a value that the caller sent. */
-export interface RefusalFacts {
+interface RefusalFacts {
   readonly mandate?: MandateFamily;
   /** The type of the constraint, one that this verifier knows. */
   readonly constraint?: string;
@@ -114,3 +114,39 @@ export class Refused extends Error {
     this.facts = facts;
   }
 }
+
+/** What receipts and answers call a presentation. */
+export interface MandateReference {
+  /** base64url of SHA-256 over the leaf JWT alone: what clients of the AP2 SDK look up. */
+  readonly reference: string;
+  /** The same over the leaf with its disclosures: the text of the specification. */
+  readonly referenceSdHash: string;
+}
+
+/** A mandate that is right for this purchase. The register decides whether it may still be used. */
+export interface AcceptedMandate extends MandateReference {
+  readonly kind: 'accepted';
+  readonly mode: 'direct' | 'autonomous';
+  /** Who signed the root of the checkout mandate. */
+  readonly issuer: string;
+  /** Identity of the closed checkout mandate: base64url of SHA-256 over its signing input. */
+  readonly mandateId: string;
+  readonly checkoutIssuer: string;
+  /** `jti`. */
+  readonly checkoutId: string;
+  readonly claim: MandateClaim;
+}
+
+/** A mandate that is not for this purchase, or not right at all. */
+export interface RefusedMandate extends RefusalFacts {
+  readonly kind: 'refused';
+  readonly reason: Reason;
+  /** Undefined while nothing could be read that a receipt may refer to. */
+  readonly reference: MandateReference | undefined;
+  /** Of the root, once its signature was good. */
+  readonly issuer: string | undefined;
+  /** For the log only. */
+  readonly cause?: unknown;
+}
+
+export type MandateVerdict = AcceptedMandate | RefusedMandate;

@@ -1,8 +1,7 @@
 /** Splits a presentation into its segments, and names it by the digest of its last one. */
 
 import { hash } from 'node:crypto';
-import { Refused } from '../model/reasons.ts';
-import type { MandateReference } from '../model/verdict.ts';
+import { type MandateReference, Refused } from '../model/reasons.ts';
 
 /** Of a presentation: a root, two sub-agents and the hop that closes it (ap2 7.6, step 4). */
 export const MAX_SEGMENTS = 4;

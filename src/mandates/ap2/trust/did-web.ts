@@ -3,8 +3,7 @@
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { readMultikey } from './did-key.ts';
 import type { KeysById } from './issuer.ts';
-import { oneForEachId, UselessKeys } from './jwks.ts';
-import { readJwk } from './static-keys.ts';
+import { oneForEachId, readJwk, UselessKeys } from './jwks.ts';
 
 const PREFIX = 'did:web:';
 const HOST = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?:%3A[1-9][0-9]{0,4})?$/;

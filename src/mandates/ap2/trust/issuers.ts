@@ -1,10 +1,9 @@
 /** The trusted issuers of a running gateway: static keys, remote keys, certificates (ap2 7.5). */
 
 import { keysOfDidDocument } from './did-web.ts';
-import type { IssuerSettings, KeySource } from './issuer.ts';
+import type { FoundKey, IssuerSettings, KeyChoice, KeySource, TrustedIssuers, VerificationKey } from './issuer.ts';
 import { createRemoteKeys, KeysUnavailable, keysOfJwks, type RemoteKeys } from './jwks.ts';
 import type { KeyFetcher } from './key-fetch.ts';
-import type { FoundKey, KeyChoice, TrustedIssuers, VerificationKey } from './trust.ts';
 import { createChainKeys } from './x5c.ts';
 
 /** State of the keys in the words of readiness: degraded still serves. `cause` is for the log. */

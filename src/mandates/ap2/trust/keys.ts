@@ -4,7 +4,7 @@ import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
 import { decodeBase64url } from '../token/jws.ts';
-import type { Algorithm, VerificationKey } from './trust.ts';
+import type { Algorithm, VerificationKey } from './issuer.ts';
 
 /** A public key, or what is wrong with the text of one. The message never quotes it. */
 type KeyReading =

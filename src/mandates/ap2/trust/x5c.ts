@@ -1,10 +1,10 @@
-/** Keys out of certificate chains in the head of a token (RFC 7515, 4.1.6), for one issuer. */
+/** Keys out of certificate chains in the head of a token (RFC 7515, 4.1.6), and their limits. */
 
 import { createHash, X509Certificate } from 'node:crypto';
 import type { Json } from '../../../json/types.ts';
 import { RecentMap } from '../../../time/recent-map.ts';
+import type { VerificationKey } from './issuer.ts';
 import { readPublicKey } from './keys.ts';
-import type { VerificationKey } from './trust.ts';
 
 /** Most certificates in the head of a token, and the longest of them, characters. */
 const MAX_CHAIN = 4;

@@ -1,8 +1,7 @@
 /** Signs receipts for mandates (ap2 13): proof that one was used, or was refused. */
 
 import type { SigningKey } from '../../../crypto/signing-key.ts';
-import { REASONS, type Reason } from '../model/reasons.ts';
-import type { MandateReference } from '../model/verdict.ts';
+import { type MandateReference, REASONS, type Reason } from '../model/reasons.ts';
 import { createCompactSigner } from '../token/jws.ts';
 
 /** The call that a mandate was used for. */

@@ -5,8 +5,7 @@
 
 import type { PublicJwk } from '../../../crypto/signing-key.ts';
 import type { MandateClaim, OpenMandateUse } from '../../register/register.ts';
-import type { ChainCache } from '../chain/cache.ts';
-import type { Segment, VerifiedChain } from '../chain/chain.ts';
+import type { ChainCache, Segment, VerifiedChain } from '../chain/chain.ts';
 import { createChainVerifier } from '../chain/verify-chain.ts';
 import { type CheckedCheckout, createCheckoutCheck, createCheckoutKeys } from '../checkout/checkout.ts';
 import type { IssuedCheckouts } from '../checkout/checkout-mint.ts';
@@ -16,11 +15,17 @@ import { checkPurchase } from '../constraints/purchase-check.ts';
 import type { Ap2Profile } from '../model/profile.ts';
 import type { Purchase } from '../model/purchase.ts';
 import { object } from '../model/readers.ts';
-import { type MandateFamily, Refused } from '../model/reasons.ts';
-import type { AcceptedMandate, MandateReference, MandateVerdict, RefusedMandate } from '../model/verdict.ts';
+import {
+  type AcceptedMandate,
+  type MandateFamily,
+  type MandateReference,
+  type MandateVerdict,
+  Refused,
+  type RefusedMandate,
+} from '../model/reasons.ts';
 import { type CarriedMandate, readEnvelope } from '../token/envelope.ts';
 import { referenceOf } from '../token/segments.ts';
-import type { TrustedIssuers } from '../trust/trust.ts';
+import type { TrustedIssuers } from '../trust/issuer.ts';
 
 /**
  * How long uses are remembered after the last moment that a mandate can be accepted, seconds:

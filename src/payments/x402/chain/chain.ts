@@ -3,8 +3,7 @@
 import type { Client, Hex } from 'viem';
 import { getCode } from 'viem/actions';
 import { encodeEventTopics, formatLog, isAddressEqual, numberToHex, parseEventLogs } from 'viem/utils';
-import { lowerHex } from '../evm/abi-words.ts';
-import { ASSET_ABI } from '../evm/calldata.ts';
+import { ASSET_ABI, lowerHex } from '../evm/calldata.ts';
 import { EXPIRED, NONCE_ALREADY_USED as SPENT } from '../wire/reasons.ts';
 import { askAsset, clientOver, type Head, readHead, readReceipt, type TransactionReceipt } from './client.ts';
 import { type ExpectedPayment, findPayment } from './evidence.ts';

@@ -15,8 +15,7 @@ import {
 } from 'viem';
 import { getBlock } from 'viem/actions';
 import { decodeFunctionResult, encodeFunctionData, numberToHex } from 'viem/utils';
-import { lowerHex } from '../evm/abi-words.ts';
-import { ASSET_ABI } from '../evm/calldata.ts';
+import { ASSET_ABI, lowerHex } from '../evm/calldata.ts';
 import { readAnswer, UnreadableAnswer } from './chain-answers.ts';
 import type { Rpc } from './rpc.ts';
 

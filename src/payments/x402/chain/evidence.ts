@@ -1,8 +1,7 @@
 /** Decides from the logs of a transaction receipt whether an authorization paid (x402 5.1). */
 
 import { isAddressEqual, parseEventLogs } from 'viem/utils';
-import { lowerHex } from '../evm/abi-words.ts';
-import { ASSET_ABI } from '../evm/calldata.ts';
+import { ASSET_ABI, lowerHex } from '../evm/calldata.ts';
 import type { TransactionReceipt } from './client.ts';
 
 /** The payment to look for. Hex in any case, `value` in base units as a decimal string. */

@@ -3,8 +3,7 @@
 import { type Client, type Log, withRetry } from 'viem';
 import { getLogs } from 'viem/actions';
 import { getAbiItem } from 'viem/utils';
-import { lowerHex } from '../evm/abi-words.ts';
-import { ASSET_ABI, markOf, validBeforeIn } from '../evm/calldata.ts';
+import { ASSET_ABI, lowerHex, markOf, validBeforeIn } from '../evm/calldata.ts';
 import { BLOCKS_PER_QUERY } from './chain.ts';
 import { clientOver, type Head, readHead, readReceipt } from './client.ts';
 import { paymentsIn, type ShownPayment } from './evidence.ts';

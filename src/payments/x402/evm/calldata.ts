@@ -1,8 +1,9 @@
-/** The ABI of an EIP-3009 token, and the calldata of its transfers with their marks. */
+/** The ABI of an EIP-3009 token: words, the calldata of transfers with their marks, Multicall3. */
 
 import { prepareEncodeFunctionData } from 'viem';
 import {
   decodeFunctionData,
+  decodeFunctionResult,
   encodeAbiParameters,
   encodeFunctionData,
   hexToBigInt,
@@ -10,10 +11,41 @@ import {
   parseAbi,
   parseAbiParameters,
   sliceHex,
+  toFunctionSelector,
 } from 'viem/utils';
 import type { Eip3009Authorization } from '../wire/types.ts';
-import { lowerHex, WORD_BYTES, WORD_DIGITS } from './abi-words.ts';
-import { callsIn } from './multicall.ts';
+
+export const WORD_BYTES = 32;
+/** Hex digits of a word. */
+export const WORD_DIGITS = 2 * WORD_BYTES;
+
+/**
+ * 0x-hex that a parser has checked, as viem takes it: in lower case, because viem refuses an
+ * address in mixed case that is no checksum.
+ */
+export function lowerHex(hex: string): `0x${string}` {
+  return hex.toLowerCase() as `0x${string}`;
+}
+
+/** Bytes of a 0x-prefixed hex string that a parser has checked. */
+export function hexBytes(hex: string): Uint8Array {
+  return Buffer.from(hex.slice(2), 'hex');
+}
+
+/** 0x-prefixed lower-case hex of bytes. */
+export function bytesHex(bytes: Uint8Array): string {
+  return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`;
+}
+
+/** One word without prefix: a 0x-hex value (address, bytes32, quantity) padded on the left. */
+export function hexWord(hex: string): string {
+  return hex.slice(2).toLowerCase().padStart(WORD_DIGITS, '0');
+}
+
+/** One word without prefix: an unsigned integer below 2^256. */
+export function uintWord(value: bigint): string {
+  return value.toString(16).padStart(WORD_DIGITS, '0');
+}
 
 /** Transfers by payers that are accounts, and by payers that are contracts (FiatToken 2.2). */
 const TRANSFERS = parseAbi([
@@ -118,4 +150,39 @@ export function validBeforeIn(
       return hexToBigInt(`0x${calldata.slice(validBefore, validBefore + WORD_DIGITS)}`);
   }
   return undefined;
+}
+
+/** Its address on every chain that has it. */
+export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
+
+const ABI = parseAbi([
+  'struct Call3 { address target; bool allowFailure; bytes callData; }',
+  'struct Result { bool success; bytes returnData; }',
+  'function aggregate3(Call3[] calls) payable returns (Result[] results)',
+]);
+const AGGREGATE = prepareEncodeFunctionData({ abi: ABI, functionName: 'aggregate3' });
+const SELECTOR = toFunctionSelector(ABI[0]);
+
+/** Calls of one contract in this order. One that fails undoes itself and no other. */
+export function aggregateCall(target: string, calls: readonly string[]): `0x${string}` {
+  const address = lowerHex(target);
+  const list = calls.map((call) => ({ target: address, allowFailure: true, callData: lowerHex(call) }));
+  return encodeFunctionData({ ...AGGREGATE, args: [list] });
+}
+
+/** Which of the calls succeeded, in their order. @throws when these are no results */
+export function succeeded(returned: string): readonly boolean[] {
+  const results = decodeFunctionResult({ abi: ABI, functionName: 'aggregate3', data: lowerHex(returned) });
+  return results.map(({ success }) => success);
+}
+
+/** The calls in calldata: those that are batched, or the calldata itself. */
+export function callsIn(calldata: string): readonly string[] {
+  if (!calldata.startsWith(SELECTOR)) return [calldata];
+  try {
+    const { args } = decodeFunctionData({ abi: ABI, data: lowerHex(calldata) });
+    return args[0].map(({ callData }) => callData);
+  } catch {
+    return [];
+  }
 }

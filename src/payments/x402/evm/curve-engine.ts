@@ -2,7 +2,7 @@
 
 import { createRequire } from 'node:module';
 import { keccak256 } from '../../../crypto/keccak.ts';
-import { bytesHex } from './abi-words.ts';
+import { bytesHex } from './calldata.ts';
 
 /**
  * The first engine that opens: it loads on this machine and passes its self-test.

@@ -1,8 +1,8 @@
 /** Private keys that anyone can read: with one of them money moves on the local chain alone. */
 
 import { createHash } from 'node:crypto';
-import { LOCAL_CHAIN_ID } from '../../pricing/local-chain.ts';
-import { hexBytes } from './abi-words.ts';
+import { LOCAL_CHAIN_ID } from '../../pricing/networks.ts';
+import { hexBytes } from './calldata.ts';
 
 /**
  * The account of each key and the SHA-256 of the key: first the TEST buyer of `acg dev`, then the

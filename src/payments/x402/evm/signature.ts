@@ -1,6 +1,6 @@
 /** Signatures of accounts: their canonical spelling, and the recovery of the signer's address. */
 
-import { hexBytes } from './abi-words.ts';
+import { hexBytes } from './calldata.ts';
 import { accountOf, firstThatOpens, nativeBinding } from './curve-engine.ts';
 
 /** Order of the group of secp256k1. */

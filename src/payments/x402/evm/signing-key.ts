@@ -1,6 +1,6 @@
 /** Signs digests with one key over libsecp256k1: the same digest, the same bytes (RFC 6979). */
 
-import { bytesHex, hexBytes } from './abi-words.ts';
+import { bytesHex, hexBytes } from './calldata.ts';
 import { accountOf, firstThatOpens, nativeBinding } from './curve-engine.ts';
 
 /** A signature with s in the lower half. */

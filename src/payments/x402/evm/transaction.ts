@@ -1,7 +1,7 @@
 /** Signs transactions of EIP-1559: their RLP, the digest that is signed, and the hash. */
 
 import { keccak256 } from '../../../crypto/keccak.ts';
-import { bytesHex, hexBytes, WORD_BYTES } from './abi-words.ts';
+import { bytesHex, hexBytes, WORD_BYTES } from './calldata.ts';
 import type { SigningKey } from './signing-key.ts';
 
 /** The envelope's type (EIP-2718). */

@@ -2,7 +2,7 @@
 
 import { keccak256 } from '../../../crypto/keccak.ts';
 import type { Eip3009Authorization } from '../wire/types.ts';
-import { bytesHex, hexBytes, hexWord, uintWord, WORD_BYTES, WORD_DIGITS } from './abi-words.ts';
+import { bytesHex, hexBytes, hexWord, uintWord, WORD_BYTES, WORD_DIGITS } from './calldata.ts';
 
 /**
  * keccak256 of `EIP712Domain(string name,string version,uint256 chainId,address

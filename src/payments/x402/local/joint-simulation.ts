@@ -1,4 +1,4 @@
-/** Simulates many transfers in one call, in the order in which a batch makes them. */
+/** Simulates a transfer, or many in one call in the order in which a batch makes them. */
 
 import type { Client, Hex } from 'viem';
 import { numberToHex } from 'viem/utils';
@@ -6,8 +6,7 @@ import type { RailVerdict } from '../../rail.ts';
 import { askAsset } from '../chain/client.ts';
 import { OversizedAnswer } from '../chain/http-json.ts';
 import { limitsCaller, nodeFailure, OversizedRequest, RpcRefusal } from '../chain/rpc.ts';
-import { lowerHex } from '../evm/abi-words.ts';
-import { aggregateCall, MULTICALL3, succeeded } from '../evm/multicall.ts';
+import { aggregateCall, lowerHex, MULTICALL3, succeeded } from '../evm/calldata.ts';
 import { NONCE_ALREADY_USED } from '../wire/reasons.ts';
 import type { Eip3009Authorization } from '../wire/types.ts';
 import { batchGas, type Transfer } from './transfer.ts';

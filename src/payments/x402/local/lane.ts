@@ -3,15 +3,67 @@
  * batch while much does. One transaction is signed, written ahead and sent at a time.
  */
 
+import type { Client } from 'viem';
+import { getBlock, getTransactionCount } from 'viem/actions';
 import type { Settlement } from '../../rail.ts';
+import { askAsset, readReceipt } from '../chain/client.ts';
+import { lowerHex } from '../evm/calldata.ts';
+import type { Eip3009Authorization } from '../wire/types.ts';
 import type { JointSimulation, JointVerdict } from './joint-simulation.ts';
 import { keepHash, type LaneOrder, LanePayment } from './lane-payment.ts';
-import { createLatestTimes } from './latest-times.ts';
-import type { OutrunQuestion } from './outrun.ts';
 import type { Relayer, Sending } from './relayer.ts';
 import { isUnderpriced } from './sent-transactions.ts';
 import { gasOf, relayedCall } from './transfer.ts';
 import type { Question, UnderWay } from './under-way.ts';
+
+/** A number, the hash of the transaction that was to have it, and all that it would have spent. */
+interface OutrunQuestion {
+  readonly number: number;
+  readonly hash: string;
+  readonly authorizations: readonly Eip3009Authorization[];
+}
+
+/**
+ * Whether another transaction took the number: it is used up in a block in which every one of the
+ * authorizations is still unspent, and the hash has no receipt. All are read at one block hash,
+ * because behind a balancer two answers may come from two nodes.
+ * @throws when the node does not answer, or knows no reading by hash
+ */
+export async function isOutrun(
+  client: Client,
+  account: string,
+  asset: string,
+  { number, hash, authorizations }: OutrunQuestion,
+): Promise<boolean> {
+  const { hash: blockHash } = await getBlock(client);
+  const [count, receipt, states] = await Promise.all([
+    getTransactionCount(client, { address: lowerHex(account), blockHash }),
+    readReceipt(client, hash),
+    Promise.all(
+      authorizations.map(({ from, nonce }) =>
+        askAsset(client, asset, 'authorizationState', [lowerHex(from), lowerHex(nonce)], { blockHash }),
+      ),
+    ),
+  ]);
+  return count > number && receipt === undefined && states.every((state) => state === 0n);
+}
+
+/** The name that was noted the longest time ago is forgotten first. */
+export function createLatestTimes(most: number) {
+  const times = new Map<string, number>();
+  return {
+    note(name: string, at: number): void {
+      // Deleted first, so that the map stays in the order of time.
+      times.delete(name);
+      times.set(name, at);
+      if (times.size <= most) return;
+      const [oldest] = times.keys();
+      if (oldest !== undefined) times.delete(oldest);
+    },
+    at: (name: string) => times.get(name),
+    forget: (name: string) => void times.delete(name),
+  };
+}
 
 /** Most payments of one transaction. */
 export const BATCH = 100;

@@ -1,27 +1,22 @@
 /** The rail that settles by itself, through its lane; outcomes are read from the logs. */
 
+import type { Client, Hex } from 'viem';
 import { getCode } from 'viem/actions';
 import type { RailFault, RailVerdict, Reading, Settlement, SettlementHistory } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
 import { clientOver } from '../chain/client.ts';
 import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { lowerHex } from '../evm/abi-words.ts';
-import { markOf } from '../evm/calldata.ts';
-import { MULTICALL3 } from '../evm/multicall.ts';
+import { hexWord, lowerHex, MULTICALL3, markOf, WORD_DIGITS } from '../evm/calldata.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
 import { watchBlocks } from './block-watch.ts';
 import { createJointSimulation } from './joint-simulation.ts';
-import { BATCH, createLane, type Refusing, SENT_AT_ONCE, textOf } from './lane.ts';
+import { BATCH, createLane, createLatestTimes, isOutrun, type Refusing, SENT_AT_ONCE, textOf } from './lane.ts';
 import type { LanePayment } from './lane-payment.ts';
-import { createLatestTimes } from './latest-times.ts';
-import { isOutrun } from './outrun.ts';
-import { payersWithCode } from './payer-code.ts';
 import { createRelayer } from './relayer.ts';
 import { watchFees } from './relayer-fees.ts';
 import { LOW_GAS_TRANSFERS, type RelayerFunds, transfersPaidBy, watchFunds } from './relayer-funds.ts';
-import { together } from './together.ts';
 import { transferOf } from './transfer.ts';
 import { createUnderWay, type Question } from './under-way.ts';
 
@@ -271,4 +266,68 @@ function lowOnGas(funds: RelayerFunds): RailFault | undefined {
 /** What waits for a block is still paid once it has one, and new payments wait behind it. */
 function heldUp(cause: string | undefined): RailFault | undefined {
   return cause === undefined ? undefined : { found: 'degraded', cause };
+}
+
+/**
+ * Init code that gives back, for each word behind it, the size of the code at that address. A call
+ * without an address runs it, so nothing has to be deployed for it.
+ */
+const CODE_SIZES = [
+  // Copies the words behind these 33 bytes to memory; their length stays on the stack.
+  '602138038060213d39',
+  // From place 0 on, as long as it is below that length:
+  '3d5b81811015601d57',
+  // the word there becomes the size of the code at it, and the next place follows.
+  '80513b8152602001600a56',
+  // Gives the memory back.
+  '5b503df3',
+].join('');
+
+/** The payers that have code, in lower case. @throws when the node does not answer */
+export async function payersWithCode(client: Client, payers: readonly string[]): Promise<ReadonlySet<string>> {
+  const asked = [...new Set(payers.map((payer) => payer.toLowerCase()))];
+  const data: Hex = `0x${CODE_SIZES}${asked.map(hexWord).join('')}`;
+  const sizes = await client.request({ method: 'eth_call', params: [{ data }, 'latest'] });
+  if (sizes.length !== 2 + asked.length * WORD_DIGITS) throw new Error('the node does not say which payers have code');
+  return new Set(
+    asked.filter((_, at) => /[1-9a-f]/.test(sizes.slice(2 + at * WORD_DIGITS, 2 + (at + 1) * WORD_DIGITS))),
+  );
+}
+
+interface Rounds {
+  /** Rounds that run at a time. */
+  readonly atOnce: number;
+  /** Most items of one round. */
+  readonly most: number;
+}
+
+/**
+ * Takes everything that waits as one round, at once while few rounds run and else as soon as one
+ * has ended. The results are in the order of the items, and some may come after the round; an
+ * error of a round is that of each item.
+ */
+export function together<Item, Result>(
+  work: (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>,
+  { atOnce, most }: Rounds,
+): (item: Item) => Promise<Result> {
+  const waiting: { readonly item: Item; readonly end: PromiseWithResolvers<Result> }[] = [];
+  let running = 0;
+  const round = async (): Promise<void> => {
+    const taken = waiting.splice(0, most);
+    running += 1;
+    try {
+      const results = await work(taken.map(({ item }) => item));
+      for (const [at, { end }] of taken.entries()) end.resolve(results[at] as Result | Promise<Result>);
+    } catch (error) {
+      for (const { end } of taken) end.reject(error);
+    }
+    running -= 1;
+    if (waiting.length > 0) void round();
+  };
+  return function workTogether(item) {
+    const end = Promise.withResolvers<Result>();
+    waiting.push({ item, end });
+    if (running < atOnce) void round();
+    return end.promise;
+  };
 }

@@ -3,13 +3,12 @@
 import { getBalance, getTransactionCount, sendRawTransaction } from 'viem/actions';
 import { clientOver } from '../chain/client.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { lowerHex } from '../evm/abi-words.ts';
+import { lowerHex } from '../evm/calldata.ts';
 import { prepareKey } from '../evm/signing-key.ts';
 import { type Fees, signTransaction } from '../evm/transaction.ts';
 import type { FeeWatch } from './relayer-fees.ts';
 import type { RelayerFunds } from './relayer-funds.ts';
 import { createSentTransactions, type Exclusion, exclusionOf, isKnown, isUnderpriced } from './sent-transactions.ts';
-import { turns } from './turns.ts';
 
 /** A pool takes a replacement that offers an eighth more in both fees: geth asks for a tenth. */
 const RAISED = { by: 9n, of: 8n } as const;
@@ -203,4 +202,14 @@ function isTooMuch(offered: Fees, current: Fees): boolean {
     isAbove(offered.maxFeePerGas, current.maxFeePerGas) &&
     isAbove(offered.maxPriorityFeePerGas, current.maxPriorityFeePerGas)
   );
+}
+
+/** Runs tasks one after another, each when the one before has ended, also with an error. */
+export function turns(): <T>(task: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return function inTurn(task) {
+    const mine = last.then(task);
+    last = mine.catch(() => undefined);
+    return mine;
+  };
 }

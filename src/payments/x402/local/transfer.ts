@@ -1,7 +1,6 @@
 /** The call that moves the money of one authorization, and the gas of one or many of them. */
 
-import { marked, transferCall } from '../evm/calldata.ts';
-import { aggregateCall, MULTICALL3 } from '../evm/multicall.ts';
+import { aggregateCall, MULTICALL3, marked, transferCall } from '../evm/calldata.ts';
 import type { Eip3009Authorization, Proof } from '../wire/types.ts';
 import type { RelayedCall } from './relayer.ts';
 

@@ -4,7 +4,7 @@ import { getTransactionCount, sendRawTransaction } from 'viem/actions';
 import { hexToBigInt } from 'viem/utils';
 import { clientOver, readHead } from '../chain/client.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { lowerHex } from '../evm/abi-words.ts';
+import { lowerHex } from '../evm/calldata.ts';
 import type { SigningKey } from '../evm/signing-key.ts';
 import { signTransaction } from '../evm/transaction.ts';
 import { watchFees } from '../local/relayer-fees.ts';

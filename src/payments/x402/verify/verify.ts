@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { innerSignature, type WalletSignatures } from '../chain/wallet-signature.ts';
-import { bytesHex, lowerHex } from '../evm/abi-words.ts';
+import { bytesHex, lowerHex } from '../evm/calldata.ts';
 import { isPublishedAccount } from '../evm/published-keys.ts';
 import { ACCOUNT_SIGNATURE_BYTES, type Recover, readAccountSignature } from '../evm/signature.ts';
 import { authorizationDigest } from '../evm/typed-data.ts';
