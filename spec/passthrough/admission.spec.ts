@@ -1,41 +1,33 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
+import type { Refusal } from '../../src/limiter.ts';
 import {
   CALM_STARTING_MS,
   createAdmission,
   MAX_WAIT_MS,
   MAX_WAITING,
-  type NotAdmitted,
   STARTING,
   STARTING_MS,
 } from '../../src/passthrough/admission.ts';
+import { type VirtualTime, virtualTime } from '../payments/settlement/virtual-time.ts';
 
 describe('the admission of passed requests', () => {
-  let now: number;
+  let time: VirtualTime;
   beforeEach(() => {
-    now = 1_000;
+    time = virtualTime();
     mock.timers.enable({ apis: ['setTimeout'] });
-    mock.method(performance, 'now', () => now);
   });
-  afterEach(() => {
-    mock.timers.reset();
-    mock.restoreAll();
-  });
-  const pass = (ms: number): void => {
-    for (let passed = 0; passed < ms; passed += 1) {
-      now += 1;
-      mock.timers.tick(1);
-    }
-  };
+  afterEach(() => mock.timers.reset());
 
   /** Enters entrants by number, and notes what becomes of each. */
   function entrance(maxRunning: number, loopBusy = true) {
     const admission = createAdmission(
       () => maxRunning,
-      () => loopBusy,
+      () => (loopBusy ? 1 : 0.5),
+      time,
     );
     const begun: number[] = [];
-    const refused: [number, NotAdmitted][] = [];
+    const refused: [number, Refusal][] = [];
     let count = 0;
     const enter = (client = `client ${count}`) => {
       count += 1;
@@ -64,9 +56,9 @@ describe('the admission of passed requests', () => {
   it('counts none as starting for longer than the backend may take', () => {
     const { begun, many } = entrance(100);
     many(STARTING + 1);
-    pass(STARTING_MS - 1);
+    mock.timers.tick(STARTING_MS - 1);
     assert.equal(begun.length, STARTING);
-    pass(2);
+    mock.timers.tick(2);
     assert.equal(begun.length, STARTING + 1);
   });
 
@@ -74,14 +66,14 @@ describe('the admission of passed requests', () => {
     const { begun, many } = entrance(100, false);
     many(STARTING + 1);
     assert.equal(begun.length, STARTING);
-    pass(CALM_STARTING_MS);
+    mock.timers.tick(CALM_STARTING_MS);
     assert.equal(begun.length, STARTING + 1);
   });
 
   it('runs no more than it may, however many have started', () => {
     const { begun, many, admission } = entrance(2);
     const [first] = many(3);
-    pass(STARTING_MS + 1);
+    mock.timers.tick(STARTING_MS + 1);
     assert.equal(begun.length, 2);
     first?.ended();
     first?.ended();
@@ -89,15 +81,16 @@ describe('the admission of passed requests', () => {
     assert.equal(admission.running(), 2);
   });
 
-  it('refuses those that waited too long, and those that nothing can wait for', () => {
+  it('refuses those that waited too long, and those that nothing can wait for', async () => {
     const { begun, refused, many, admission } = entrance(1);
     many(1 + MAX_WAITING);
     assert.deepEqual(refused, []);
     many(1);
     assert.deepEqual(refused, [[MAX_WAITING + 2, 'full']]);
-    pass(MAX_WAIT_MS - 1);
+    mock.timers.tick(STARTING_MS);
+    await time.pass(MAX_WAIT_MS - 1);
     assert.equal(refused.length, 1);
-    pass(2);
+    await time.pass(1);
     assert.equal(refused.length, 1 + MAX_WAITING);
     assert.equal(admission.waiting(), 0);
     assert.deepEqual(begun, [1]);

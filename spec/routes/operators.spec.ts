@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { MAX_FAILED_ATTEMPTS } from '../../src/server/rate-limit/failed-attempts.ts';
+import { MAX_FAILED_ATTEMPTS } from '../../src/server/limits/rates.ts';
 import { OPERATOR_TOKEN } from '../support/gateway.ts';
 import { ROUTES } from './table.ts';
 import { client, envelope, type Sent, send, sharedRoutes } from './world.ts';

@@ -16,7 +16,6 @@ import {
   type VerifyTypedDataParameters,
 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { turns } from '../../src/payments/x402/local/relayer.ts';
 import type { ChainAccess } from '../../tools/local-world/chain.ts';
 
 /** A remote facilitator: POST /verify and /settle, GET /supported. */
@@ -91,7 +90,12 @@ function signer(chain: ChainAccess, account: ReturnType<typeof privateKeyToAccou
   }).extend(publicActions);
   // The nonce manager gives two sends that overlap one nonce now and then, and the node refuses the
   // second.
-  const inTurn = turns();
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(send: () => Promise<T>): Promise<T> => {
+    const mine = last.then(send);
+    last = mine.catch(() => undefined);
+    return mine;
+  };
   return toFacilitatorEvmSigner(
     {
       address: account.address,

@@ -9,7 +9,6 @@ import { parseConfig } from '../../src/config/load.ts';
 import { secretsOf } from '../../src/config/secrets.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
-import type { EventLoopLag } from '../../src/server/load-shedding/event-loop-lag.ts';
 import type { AppProbeSettings } from '../../src/sidecar/app-probe-settings.ts';
 import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
 import type { Store } from '../../src/store/documents/store.ts';
@@ -48,10 +47,10 @@ export interface TestGateway extends Omit<TestApps, 'agents' | 'management' | 'l
 export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly storage?: WorldParts['storage'];
   /**
-   * The event-loop lag that the load shedder sees; default: none. The buyers, the merchant and the
-   * node of a test keep the same loop busy, and calls that no rule refuses would get 503.
+   * How busy the load shedder sees the event loop; default: not at all. The buyers, the merchant
+   * and the node of a test keep the same loop busy, and calls that no rule refuses would get 503.
    */
-  readonly loop?: () => EventLoopLag;
+  readonly busy?: () => number;
   /** Probes of the merchant's container that the management app repeats. */
   readonly appProbes?: AppProbeSettings;
   /** Replaces the claims of checkouts of the store. */
@@ -126,7 +125,7 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
 }
 
 async function openParts({
-  loop = () => ({ turnMs: 0, busy: 0 }),
+  busy = () => 0,
   checkouts,
   appProbes = {},
   hooks = NO_HOOKS,
@@ -146,7 +145,7 @@ async function openParts({
   const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
-  const gateway = await createGateway({ config, store, rail, log, appProbes, loop }, hooks);
+  const gateway = await createGateway({ config, store, rail, log, appProbes, busy }, hooks);
   return {
     ...gateway,
     ...{ log, config, store, logLines },

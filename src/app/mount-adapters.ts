@@ -20,7 +20,7 @@ import { ofChannel } from '../server/http/access-record.ts';
 import type { PreflightInPlace } from '../server/http/origin.ts';
 import { published } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
-import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
+import type { AnswerBudget } from '../server/limits/answer-budget.ts';
 import { headRoom } from './head-room.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import type { AcpService } from './open-acp.ts';

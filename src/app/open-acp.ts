@@ -17,8 +17,8 @@ import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
 import type { StaticDocument } from '../resources/static-document.ts';
 import type { FieldJudge } from '../server/http/framing.ts';
 import { belowMount } from '../server/http/target.ts';
-import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
-import { createSlots, type Slots } from '../server/load-shedding/slots.ts';
+import type { OpenedLoadShedder } from '../server/limits/load-shedder.ts';
+import { Slots } from '../server/limits/load-shedding.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/documents/store.ts';
@@ -74,7 +74,7 @@ export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp
     ...parts,
     exchange: held(connection.exchange, parts.fence),
     checkoutWatch: watchCheckouts(parts.metrics, parts.log),
-    own: createSlots(() => enabledOf(now()).maxInFlight),
+    own: new Slots(() => enabledOf(now()).maxInFlight),
   };
   return {
     service(config, guards) {

@@ -5,7 +5,8 @@ import type { Socket } from 'node:net';
 import type { RequestHandler, Response } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { asGatewayError } from '../errors.ts';
-import { createAdmission, watchLoopLoad } from '../passthrough/admission.ts';
+import { Places } from '../limiter.ts';
+import { createAdmission } from '../passthrough/admission.ts';
 import { busy, noEnds, passRequests } from '../passthrough/exchange.ts';
 import { type ForwardedFacts, passedFields, publicUrls } from '../passthrough/headers.ts';
 import { createIdleWatch, createRateWatch } from '../passthrough/idle-timer.ts';
@@ -19,9 +20,8 @@ import { noteOutcome, notePassed } from '../server/http/access-record.ts';
 import { escapedHtml, PAGE_CLOSING, PAGE_HEADERS, pageOpening } from '../server/http/page.ts';
 import { idsOf } from '../server/http/request-id.ts';
 import { sendText } from '../server/http/respond.ts';
+import { clientAddress, clientNetwork } from '../server/limits/client-address.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
-import { clientAddress, clientNetwork } from '../server/rate-limit/client-address.ts';
-import { Shares } from '../server/rate-limit/shares.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, logUpgrade } from '../telemetry/log/log.ts';
@@ -39,6 +39,8 @@ interface PassthroughParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly onFailure: FailureListener;
+  /** The share of the time that the event loop works. */
+  readonly busy: () => number;
 }
 
 /** Opens what passes to the backend. */
@@ -47,8 +49,8 @@ export function openPassthrough(parts: PassthroughParts) {
   const { origin, pathPrefix } = now().backend;
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
-  const admission = createAdmission(() => now().limits.maxPassthrough, watchLoopLoad());
-  const lasting = new Shares(() => now().limits.maxUpgrades);
+  const admission = createAdmission(() => now().limits.maxPassthrough, parts.busy);
+  const lasting = new Places(() => now().limits.maxUpgrades, 'share');
   const ends = noEnds();
   const upgradeEnds = noUpgradeEnds();
   const relayed = {

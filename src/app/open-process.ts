@@ -11,11 +11,9 @@ import type { Offers } from '../payments/x402/wire/offers.ts';
 import { PAYMENT_SIGNATURE } from '../payments/x402/wire/types.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { idPrefixes } from '../server/http/request-id.ts';
-import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
-import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
-import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
-import { ProofStanding } from '../server/load-shedding/proof-standing.ts';
-import { clientNetwork, wideNetwork } from '../server/rate-limit/client-address.ts';
+import { createAnswerBudget } from '../server/limits/answer-budget.ts';
+import { clientNetwork, wideNetwork } from '../server/limits/client-address.ts';
+import { openLoadShedder, ProofStanding } from '../server/limits/load-shedder.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import { createFence } from '../sidecar/fence.ts';
 import { createLifecycle } from '../sidecar/lifecycle.ts';
@@ -54,8 +52,8 @@ export interface GatewayParts {
   readonly tracing?: Tracing;
   /** Probes of the merchant's container that are repeated here; none unless given. */
   readonly appProbes?: AppProbeSettings;
-  /** What the event loop does; this process's own unless given. */
-  readonly loop?: () => EventLoopLag;
+  /** The share of the time that the event loop worked since the last call; its own unless given. */
+  readonly busy?: () => number;
 }
 
 /** What of the present configuration is asked for while the process runs. */
@@ -135,7 +133,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
     routeOf,
     onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
     onLost: (slots) => log.error({ slots }, 'a bug: slots outlived the longest call and are free again; restart'),
-    ...(parts.loop === undefined ? {} : { loop: parts.loop }),
+    ...(parts.busy === undefined ? {} : { busy: parts.busy }),
   });
   const budget = createAnswerBudget(() => now().limits.maxBufferedBytes);
   const watch = watchOver(metrics.calls, tracing);
@@ -143,7 +141,11 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const acp = checkouts?.openAcp(now, { ...shared, store, receipts, loadShedding, watch, onFailure });
   const settings = now().backend.passthrough;
   const passthrough =
-    settings && passing?.openPassthrough({ now, settings, routeOf, lifecycle, fence, log, metrics, onFailure });
+    settings &&
+    passing?.openPassthrough({
+      ...{ now, settings, routeOf, lifecycle, fence, log, metrics, onFailure },
+      busy: loadShedding.busy,
+    });
   const exchanges = allExchanges(backend, acp?.connection, passthrough);
   return {
     ...{ ...shared, store, receipts, mounts, ingress, payments, stream, loadShedding, budget, watch, onFailure },

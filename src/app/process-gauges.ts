@@ -2,8 +2,8 @@
 
 import release from '../../package.json' with { type: 'json' };
 import type { EventStream } from '../operator/api/stream.ts';
-import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
-import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
+import type { AnswerBudget } from '../server/limits/answer-budget.ts';
+import type { OpenedLoadShedder } from '../server/limits/load-shedder.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
@@ -25,7 +25,7 @@ interface ProcessFacts {
   readonly unreadable: () => Readonly<Record<string, number>>;
   readonly stream: Pick<EventStream, 'facts'>;
   readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'shed' | 'waiting'>;
-  readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
+  readonly budget: Pick<AnswerBudget, 'taken' | 'waiting'>;
 }
 
 /** The values of `acg_component_status`. */
@@ -131,12 +131,12 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
   gauge({
     name: 'acg_answer_buffer_bytes',
     help: 'Memory given out for answers that MCP and A2A hold as a whole; limits.maxBufferedBytes is all there is.',
-    read: () => budget.reserved(),
+    read: () => budget.taken,
   });
   gauge({
     name: 'acg_answer_buffer_waiting',
     help: 'Answers that wait for such memory. Above 0 for long: answers are large or their readers slow.',
-    read: () => budget.waiting(),
+    read: () => budget.waiting,
   });
   gauge({
     name: 'acg_event_streams',

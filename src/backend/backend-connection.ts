@@ -17,9 +17,9 @@ import {
   type ReachListener,
   UNWATCHED,
 } from './circuit-breaker.ts';
-import { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
+import { ConnectionPool, limitSockets } from './connection-pool.ts';
 import { BackendError, type Exchange, type ReserveBackend } from './exchange.ts';
-import { createReservations, type ReserveRefusal } from './reservations.ts';
+import { createReservations, type Held, type ReserveRefusal } from './reservations.ts';
 import { SlowReaders } from './slow-readers.ts';
 
 /** Most sockets to one backend origin (contract 3). */
@@ -27,7 +27,7 @@ const MAX_BACKEND_SOCKETS = 256;
 
 export interface BackendConnection {
   readonly exchange: Exchange;
-  /** Exchanges whose last byte has not come yet, those in the queue included. */
+  /** Exchanges whose last byte has not come yet, those that wait for a socket included. */
   inFlight(): number;
   /** Those of them that do not end with their caller, as all that is paid. */
   paidInFlight(): number;
@@ -136,13 +136,13 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
   let running = 0;
   let paid = 0;
   let interrupted = false;
-  const sockets = new SocketPoolQueue(maxSockets);
+  const sockets = limitSockets(maxSockets);
   const deps: ExchangeDeps = {
     sockets,
     pool,
     health: breaker ?? UNWATCHED,
     unresponsive: () => breaker?.unresponsive === true,
-    slowReaders: new SlowReaders(() => sockets.wanted),
+    slowReaders: new SlowReaders(() => sockets.waiting > 0),
     send(exchange, connection) {
       if (interrupted) {
         exchange.fail('unreachable');
@@ -184,7 +184,7 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
     abort: () => (closed = connection.interrupt()),
   };
   const exchangeOver =
-    (held: Connection, ended: () => void): Exchange =>
+    (held: Held, ended: () => void): Exchange =>
     (request, limits) => {
       const both = (exchange: BackendExchange): void => {
         deps.ended(exchange);

@@ -1,9 +1,10 @@
-/** One exchange with the backend as a state machine, from the queue for sockets to its end. */
+/** One exchange with the backend as a state machine, from the wait for a socket to its end. */
 
 import type { Dispatcher } from 'undici';
+import type { Admitted, Limiter } from '../limiter.ts';
 import { type Connection, SocketUser } from './backend-socket.ts';
 import { type Health, Unanswered } from './circuit-breaker.ts';
-import type { ConnectionPool, SocketPoolQueue, SocketTurn } from './connection-pool.ts';
+import type { ConnectionPool } from './connection-pool.ts';
 import { Deadline } from './deadline.ts';
 import {
   type BackendAnswer,
@@ -14,6 +15,7 @@ import {
   type ReceivedHeaders,
 } from './exchange.ts';
 import { type BodySource, ReceivedAnswer } from './received-answer.ts';
+import type { Held } from './reservations.ts';
 import { SlowReader, type SlowReaders } from './slow-readers.ts';
 
 /** How long a reader may hold an answer back, in all, milliseconds. */
@@ -30,8 +32,8 @@ const CLOSED_CODES: ReadonlySet<string> = new Set(['UND_ERR_CLOSED', 'UND_ERR_DE
 
 /** What an exchange shares with the others of its backend. */
 export interface ExchangeDeps {
-  /** An exchange whose turn came there takes a connection of the pool. */
-  readonly sockets: SocketPoolQueue;
+  /** An exchange with a place there takes a connection of the pool. */
+  readonly sockets: Limiter;
   readonly pool: ConnectionPool;
   /** Learns what became of the request. */
   readonly health: Health;
@@ -46,11 +48,13 @@ export interface ExchangeDeps {
 }
 
 /**
- * One exchange with the backend, from the queue for sockets to the last byte of the answer. It is
+ * One exchange with the backend, from the wait for a socket to the last byte of the answer. It is
  * the handler of undici's dispatch. Every end, whatever its cause, passes `#end` exactly once,
  * which gives back the timer, the listener and the socket.
  */
 export class BackendExchange extends SocketUser implements Dispatcher.DispatchHandler, BodySource {
+  /** Its kind among those that wait for a socket. */
+  readonly kind = 'exchange';
   readonly request: BackendRequest;
   /** Resolves with the head of the answer; rejects with BackendError. */
   readonly answer: Promise<BackendAnswer>;
@@ -69,7 +73,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #onReusedSocket = false;
   #answered = false;
   #retried = false;
-  #turn: SocketTurn;
+  /** Among the sockets. */
+  #place: Admitted | undefined;
   #reader: SlowReader | undefined;
   #ended = false;
   #connection: Connection | undefined;
@@ -79,10 +84,11 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   /** Why its connection could not be opened the last time. */
   #refusedWith: unknown;
 
-  /** `held`: a connection taken from the pool for this exchange, which has its turn already. */
-  constructor(request: BackendRequest, limits: ExchangeLimits, deps: ExchangeDeps, held?: Connection) {
+  /** `held`: a connection taken from the pool for this exchange. */
+  constructor(request: BackendRequest, limits: ExchangeLimits, deps: ExchangeDeps, held?: Held) {
     super();
-    this.#connection = held;
+    this.#connection = held?.connection;
+    this.#place = held?.place;
     this.#isHeld = held !== undefined;
     this.request = request;
     this.answer = this.#head.promise;
@@ -102,9 +108,19 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
       return;
     }
     const { sockets, slowReaders } = this.#deps;
-    this.#turn = sockets.take(this.#start);
-    if (sockets.wanted) slowReaders.relieve();
+    this.#place = sockets.enter(this);
+    if (sockets.waiting > 0) slowReaders.relieve();
   }
+
+  /** It has a place among the sockets. */
+  start(place: Admitted): void {
+    this.#place = place;
+    this.#connection = this.#deps.pool.take();
+    this.#send();
+  }
+
+  /** Its own deadline ends its wait. */
+  refuse(): void {}
 
   /** Ends the exchange: who waits for the head or reads the body gets the BackendError. */
   fail(reason: BackendFailure, cause?: unknown, status?: number): void {
@@ -121,10 +137,6 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     if (this.#deadline.running === 'backend') this.#unanswered(new Unanswered('no answer in time'));
     if (this.#isHeld && !this.#written) this.fail('unreachable', this.#refusedWith);
     else this.fail('timeout');
-  };
-  readonly #start = (): void => {
-    this.#connection = this.#deps.pool.take();
-    this.#send();
   };
   readonly #attempt = (): void => {
     if (this.#ended) return;
@@ -161,12 +173,10 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#deadline.stop();
     clearTimeout(this.#again);
     this.#limits.signal?.removeEventListener('abort', this.#abort);
-    const { sockets, pool, slowReaders, ended } = this.#deps;
+    const { pool, slowReaders, ended } = this.#deps;
     if (this.#reader !== undefined) slowReaders.release(this.#reader);
-    if (!sockets.leave(this.#turn)) {
-      if (this.#connection !== undefined) pool.giveBack(this.#connection);
-      sockets.release();
-    }
+    if (this.#connection !== undefined) pool.giveBack(this.#connection);
+    this.#place?.leave();
     ended(this);
   }
 

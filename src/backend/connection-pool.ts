@@ -1,61 +1,27 @@
-/** The queue for a backend's sockets and the pool of its connections; each exchange uses both. */
+/** The limit of a backend's sockets and the pool of its connections; each exchange uses both. */
 
-import { LinkedList, type Place } from '../linked-list.ts';
+import { Limiter } from '../limiter.ts';
 import type { Connection } from './backend-socket.ts';
 
-/** Where one waits for a socket; undefined: it got one at once. */
-export type SocketTurn = Place<() => void> | undefined;
+/** How long a call waits for a socket before its money moves, milliseconds. */
+const SOCKET_WAIT_MS = 2_000;
 
 /**
- * The queue for the sockets of a backend, first come first served. It is not left to the client
- * library, because a call must leave it as soon as its deadline passes, certain that nothing was
- * written.
+ * Limits the sockets of a backend. An exchange waits here and not in the client library, because it
+ * must stop waiting at its own deadline, certain that nothing was written.
  */
-export class SocketPoolQueue {
-  #free: number;
-  readonly #waiting = new LinkedList<() => void>();
-
-  /** `sockets`: how many exchanges may be with the backend at once. */
-  constructor(sockets: number) {
-    this.#free = sockets;
-  }
-
-  /**
-   * Calls `start`, now or in turn, when a socket may be used; `release` follows exactly once. The
-   * result is for `leave`.
-   */
-  take(start: () => void): SocketTurn {
-    if (this.#free === 0) return this.#waiting.add(start);
-    this.#free -= 1;
-    start();
-    return undefined;
-  }
-
-  /** Whether an exchange waits. */
-  get wanted(): boolean {
-    return this.#waiting.size > 0;
-  }
-
-  /** Leaves the queue. False when `start` was called already: then `release` must follow. */
-  leave(turn: SocketTurn): boolean {
-    return turn !== undefined && this.#waiting.remove(turn);
-  }
-
-  release(): void {
-    const next = this.#waiting.first;
-    if (next === undefined) {
-      this.#free += 1;
-      return;
-    }
-    this.#waiting.remove(next);
-    next.member();
-  }
+export function limitSockets(sockets: number): Limiter {
+  return new Limiter({
+    most: sockets,
+    kinds: ['reservation', 'exchange'],
+    waitMs: (_rank, kind) => (kind === 'reservation' ? SOCKET_WAIT_MS : Number.POSITIVE_INFINITY),
+  });
 }
 
 /**
  * The connections to one backend. The one that was used last is used next, because its socket is
- * the likeliest to be open. A taker has its turn in a `SocketPoolQueue` of the same size, and gives
- * the connection back before it releases the turn.
+ * the likeliest to be open. A taker has its place in a limiter of the same size, and gives
+ * the connection back before it leaves that.
  */
 export class ConnectionPool {
   readonly #most: number;

@@ -2,14 +2,13 @@
 
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import { Counts } from '../counts.ts';
+import type { Admitted, Limiter } from '../limiter.ts';
 import type { Connection } from './backend-socket.ts';
 import { type CircuitBreaker, Unanswered } from './circuit-breaker.ts';
-import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
+import type { ConnectionPool } from './connection-pool.ts';
 import type { Exchange, HeldConnection, ReserveBackend, Sale } from './exchange.ts';
 import type { SlowReaders } from './slow-readers.ts';
 
-/** How long a call waits for a socket, milliseconds; connecting has a deadline of its own. */
-const SOCKET_WAIT_MS = 2_000;
 /** How long a new connection is watched, milliseconds: it may be closed right after its accept. */
 const WATCHED_MS = 2;
 /** Before a held connection is reopened, milliseconds, in case the backend closes it at once. */
@@ -24,8 +23,14 @@ const FRESH_ANSWER_MS = 1_000;
  */
 export type ReserveRefusal = 'breaker' | 'connect' | 'sockets';
 
+/** A connection of the pool with its place among the sockets. */
+export interface Held {
+  readonly connection: Connection;
+  readonly place: Admitted;
+}
+
 interface ReservationParts {
-  readonly sockets: SocketPoolQueue;
+  readonly sockets: Limiter;
   readonly pool: ConnectionPool;
   readonly slowReaders: SlowReaders;
   readonly breaker: CircuitBreaker;
@@ -33,8 +38,8 @@ interface ReservationParts {
   readonly canProbe: boolean;
   /** Most connections that are held and not used yet. */
   readonly mostHeld: number;
-  /** Sends a request over a connection that has its turn; `ended` is called at the end. */
-  readonly exchangeOver: (connection: Connection, ended: () => void) => Exchange;
+  /** Sends a request over a connection that is held; `ended` is called at the end. */
+  readonly exchangeOver: (held: Held, ended: () => void) => Exchange;
 }
 
 /** Connections that calls hold while their money moves. */
@@ -65,22 +70,15 @@ export function createReservations(parts: ReservationParts): Reservations {
     if (parts.canProbe && breaker.state === 'closed' && breaker.sinceAnswerMs > FRESH_ANSWER_MS) await breaker.tryNow();
     return breaker.allows(sale, { resource: running.of(sale.resourceId), all: running.of(ALL) });
   };
-  const socketTurn = (): Promise<boolean> =>
-    new Promise((resolve) => {
-      let timer: NodeJS.Timeout | undefined;
-      const turn = sockets.take(() => {
-        clearTimeout(timer);
-        resolve(true);
-      });
-      if (turn === undefined) return;
-      timer = setTimeout(() => {
-        if (sockets.leave(turn)) resolve(false);
-      }, SOCKET_WAIT_MS);
-      parts.slowReaders.relieve();
-    });
-  const giveBack = (connection: Connection): void => {
+  const taken = async (): Promise<Held | undefined> => {
+    const waits = sockets.wait({ kind: 'reservation' });
+    if (sockets.waiting > 0) parts.slowReaders.relieve();
+    const place = await waits;
+    return place && { connection: pool.take(), place };
+  };
+  const giveBack = ({ connection, place }: Held): void => {
     pool.giveBack(connection);
-    sockets.release();
+    place.leave();
   };
   const opened = async (connection: Connection): Promise<boolean> => {
     if (connection.live && !connection.stale) {
@@ -99,7 +97,8 @@ export function createReservations(parts: ReservationParts): Reservations {
     }
     return false;
   };
-  const hold = (connection: Connection, sale: Sale): HeldConnection => {
+  const hold = (one: Held, sale: Sale): HeldConnection => {
+    const { connection } = one;
     let reopening: NodeJS.Timeout | undefined;
     const reopen = (): void => {
       reopening = setTimeout(
@@ -122,13 +121,13 @@ export function createReservations(parts: ReservationParts): Reservations {
       exchange(request, limits) {
         unhold();
         if (connection.stale) connection.drop();
-        return parts.exchangeOver(connection, ended)(request, limits);
+        return parts.exchangeOver(one, ended)(request, limits);
       },
       release() {
         unhold();
         // The library does not check whether a connection that was never used is still open.
         connection.drop();
-        giveBack(connection);
+        giveBack(one);
         ended();
       },
     };
@@ -138,12 +137,12 @@ export function createReservations(parts: ReservationParts): Reservations {
     if (held >= parts.mostHeld || (sale.settle === 'after' && running.of(UNPAID) >= parts.mostHeld)) return 'sockets';
     held += 1;
     running.add(namesOf(sale), 1);
-    const connection = (await socketTurn()) ? pool.take() : undefined;
-    if (connection !== undefined && (await opened(connection))) return hold(connection, sale);
+    const one = await taken();
+    if (one !== undefined && (await opened(one.connection))) return hold(one, sale);
     held -= 1;
     running.add(namesOf(sale), -1);
-    if (connection === undefined) return 'sockets';
-    giveBack(connection);
+    if (one === undefined) return 'sockets';
+    giveBack(one);
     return 'connect';
   };
   return {

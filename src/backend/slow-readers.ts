@@ -19,7 +19,7 @@ export class SlowReader {
   #taken = 0;
   #since: number | undefined;
 
-  /** `giveUp` ends the exchange, which gives its socket to the next in the queue. */
+  /** `giveUp` ends the exchange, which gives its socket to the next one that waits. */
   constructor(giveUp: () => void) {
     this.giveUp = giveUp;
   }

@@ -3,14 +3,14 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../errors.ts';
+import type { Places, Refusal } from '../limiter.ts';
 import { endWith } from '../server/http/end-with.ts';
 import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
 import { onceClosed } from '../server/http/once-closed.ts';
 import { noteBodyRelayed, noteRelayEnded } from '../server/http/relayed-body.ts';
 import { requestIdOf } from '../server/http/request-id.ts';
-import type { ClientOf } from '../server/rate-limit/client-address.ts';
-import type { Shares } from '../server/rate-limit/shares.ts';
-import type { Admission, Admitted, NotAdmitted } from './admission.ts';
+import type { ClientOf } from '../server/limits/client-address.ts';
+import type { Admission, Passing } from './admission.ts';
 import {
   cleanRequestHeaders,
   cleanResponseHeaders,
@@ -39,7 +39,7 @@ export function noEnds(): Record<End, number> {
 export interface RelayParts {
   readonly proxy: BackendProxy;
   /** Places of WebSockets, those that open included, and of event streams. */
-  readonly lasting: Shares;
+  readonly lasting: Places;
   readonly clientOf: ClientOf;
   /** The path of the backend's base URL, without a trailing slash. */
   readonly pathPrefix: string;
@@ -88,7 +88,7 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
   const client = parts.clientOf(req);
   const { socket } = req;
   const stopWatching: (() => void)[] = [];
-  let admitted: Admitted | undefined;
+  let admitted: Passing | undefined;
   let toBackend: ClientRequest | undefined;
   let interim = 0;
   let answered = false;
@@ -141,13 +141,13 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
   };
   /** Changes its place for one of those that last. False: there is none for this caller. */
   const takesLasting = (): boolean => {
-    if (!parts.lasting.enter(client)) return false;
+    if (!parts.lasting.take([client])) return false;
     admitted?.ended();
     let over = false;
     admitted = {
       started: () => undefined,
       ended() {
-        if (!over) parts.lasting.leave(client);
+        if (!over) parts.lasting.giveBack([client]);
         over = true;
       },
     };
@@ -310,7 +310,7 @@ const BUSY = {
 } as const;
 
 /** The answer to a request for which there is no room now. */
-export function busy(reason?: NotAdmitted | 'streams'): GatewayError {
+export function busy(reason?: Refusal | 'streams'): GatewayError {
   return new GatewayError('GATEWAY_BUSY', reason && { message: BUSY[reason] });
 }
 

@@ -64,7 +64,7 @@ export function createUpgrades(parts: UpgradeParts) {
       const over: Over = (end, status) =>
         onEnd({ end, requestId, status, ms: Math.round(performance.now() - since), target });
       socket.on('error', () => socket.destroy());
-      const refused = refusalOf(req, parts.routeOf) ?? (accepting() && lasting.enter(client) ? undefined : busy());
+      const refused = refusalOf(req, parts.routeOf) ?? (accepting() && lasting.take([client]) ? undefined : busy());
       if (refused !== undefined) {
         answerOnSocket(socket, refused, requestId);
         over(refused.code === 'GATEWAY_BUSY' ? 'busy' : 'refused', refused.status);
@@ -73,7 +73,7 @@ export function createUpgrades(parts: UpgradeParts) {
       const finished = parts.begin();
       const fail = startUpgrade(parts, { req, socket, head, requestId }, (end, status) => {
         open.delete(fail);
-        lasting.leave(client);
+        lasting.giveBack([client]);
         finished();
         over(end, status);
       });

@@ -5,7 +5,7 @@ import { afterEach, describe, it } from 'node:test';
 import type { Response } from 'express';
 import { createAdmission } from '../../../src/adapters/acp/admission.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
-import { createSlots } from '../../../src/server/load-shedding/slots.ts';
+import { Slots } from '../../../src/server/limits/load-shedding.ts';
 import { readMetrics } from '../../support/read-metrics.ts';
 import { eventually } from '../../support/records.ts';
 import {
@@ -103,7 +103,7 @@ describe('checkout calls beyond their limit', () => {
 });
 
 describe('the admission of a checkout call', () => {
-  const slots = [createSlots(1), createSlots(2)];
+  const slots = [new Slots(1), new Slots(2)];
   const admission = (accepting: boolean) =>
     createAdmission({
       gate: { accepting: () => accepting, begin: () => () => undefined },

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
 import { clientsByToken } from '../../../src/adapters/acp/adapter.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
-import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
+import { MAX_FAILED_ATTEMPTS } from '../../../src/server/limits/rates.ts';
 import { readMetrics } from '../../support/read-metrics.ts';
 import { rawCreate, refusalIn } from './raw.ts';
 import { askAcp, assertAcpError, type Headers, OTHER_TOKEN, sharedCheckoutTestbed, TOKEN } from './testbed.ts';

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
 import { PassThrough, Readable } from 'node:stream';
-import { beforeEach, describe, it, mock } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
 import { MAX_BUFFERED_BYTES, withContent } from '../../../src/adapters/json-rpc/answer-content.ts';
 import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/exchange.ts';
 import { ANSWER_BUFFER_BYTES } from '../../../src/backend/received-answer.ts';
 import type { Relayed } from '../../../src/pipeline/call.ts';
 import { captureAnswer, readOn } from '../../../src/pipeline/steps/capture-answer.ts';
-import {
-  type AnswerBudget,
-  createAnswerBudget,
-  FREE_WAIT_MS,
-} from '../../../src/server/load-shedding/answer-budget.ts';
+import { type AnswerBudget, createAnswerBudget, FREE_WAIT_MS } from '../../../src/server/limits/answer-budget.ts';
+import { type VirtualTime, virtualTime } from '../../payments/settlement/virtual-time.ts';
 
 const FREE = { paid: false };
 
@@ -25,14 +22,16 @@ function answerOf(bytes: number, declared: boolean): BackendAnswer {
 }
 
 describe('the memory for a whole answer', () => {
+  let time: VirtualTime;
   let budget: AnswerBudget;
   let reservedWhileSending: number | undefined;
   const send = async (): Promise<Relayed> => {
-    reservedWhileSending = budget.reserved();
+    reservedWhileSending = budget.taken;
     return { kind: 'finished' };
   };
   beforeEach(() => {
-    budget = createAnswerBudget(MAX_BUFFERED_BYTES);
+    time = virtualTime();
+    budget = createAnswerBudget(MAX_BUFFERED_BYTES, time);
     reservedWhileSending = undefined;
   });
 
@@ -45,7 +44,7 @@ describe('the memory for a whole answer', () => {
   for (const [title, bytes, declared, reserved] of SIZES)
     it(`is reserved until the answer is sent, ${title}`, async () => {
       assert.deepEqual(await withContent(answerOf(bytes, declared), { budget, ...FREE }, send), { kind: 'finished' });
-      assert.deepEqual([reservedWhileSending, budget.reserved()], [reserved, 0]);
+      assert.deepEqual([reservedWhileSending, budget.taken], [reserved, 0]);
     });
 
   const ENDS: readonly (readonly [string, BackendFailure, Relayed['kind']])[] = [
@@ -61,7 +60,7 @@ describe('the memory for a whole answer', () => {
       body.write('half');
       queueMicrotask(() => body.destroy(new BackendError(reason, true)));
       assert.equal((await relayed).kind, kind);
-      assert.equal(budget.reserved(), 0);
+      assert.equal(budget.taken, 0);
     });
 
   it('is released when the message cannot be sent', async () => {
@@ -70,27 +69,22 @@ describe('the memory for a whole answer', () => {
       withContent(answerOf(100_000, true), { budget, ...FREE }, () => Promise.reject(bug)),
       bug,
     );
-    assert.equal(budget.reserved(), 0);
+    assert.equal(budget.taken, 0);
   });
 
   for (const declared of [true, false])
     it(`without memory nothing is sent, and the answer can still be kept, ${declared ? '' : 'un'}declared`, async () => {
-      mock.timers.enable({ apis: ['setTimeout'] });
-      try {
-        const release = await budget.reserve({ bytes: MAX_BUFFERED_BYTES, paid: false });
-        const answer = answerOf(200_000, declared);
-        const collected = captureAnswer(answer);
-        const relayed = withContent(answer, { budget, ...FREE }, send);
-        while (budget.waiting() === 0) await new Promise((resolve) => setImmediate(resolve));
-        mock.timers.tick(FREE_WAIT_MS);
-        assert.deepEqual(await relayed, { kind: 'busy' });
-        await readOn(answer.body);
-        assert.equal(collected().answer?.body.byteLength, 200_000);
-        assert.equal(reservedWhileSending, undefined);
-        release?.();
-        assert.equal(budget.reserved(), 0);
-      } finally {
-        mock.timers.reset();
-      }
+      const held = await budget.wait({ rank: 'free', size: MAX_BUFFERED_BYTES });
+      const answer = answerOf(200_000, declared);
+      const collected = captureAnswer(answer);
+      const relayed = withContent(answer, { budget, ...FREE }, send);
+      while (budget.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
+      await time.pass(FREE_WAIT_MS);
+      assert.deepEqual(await relayed, { kind: 'busy' });
+      await readOn(answer.body);
+      assert.equal(collected().answer?.body.byteLength, 200_000);
+      assert.equal(reservedWhileSending, undefined);
+      held?.leave();
+      assert.equal(budget.taken, 0);
     });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it, mock } from 'node:test';
 import { openGateway } from '../../../src/operator/console/gateway.js';
 import { createSession, UNDELIVERED_EVERY_MS } from '../../../src/operator/console/session.js';
-import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
+import { MAX_FAILED_ATTEMPTS } from '../../../src/server/limits/rates.ts';
 import { OPERATOR_TOKEN } from '../../support/gateway.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { buy, event, oldReceipt } from './sample-calls.ts';

@@ -3,8 +3,8 @@ import { beforeEach, describe, it } from 'node:test';
 import type { RailVerdict, Reading } from '../../../src/payments/rail.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
 import type { Settler } from '../../../src/payments/settlement/settle.ts';
+import { PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/settle.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
-import { PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/slots.ts';
 import { PAID } from './scripted-rail.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
 import { freshTerms, worldOfEachTest } from './world.ts';
@@ -22,10 +22,13 @@ describe('a payer at its bound of settlements under way', () => {
     Object.assign(world, { time });
     settler = world.settler();
     answer = Promise.withResolvers<RailVerdict>();
+    world.terms = { ...freshTerms(), payer: `0x${'A'.repeat(40)}` };
     world.peer.script.verify = () => answer.promise;
   });
+  /** The payer is spelled otherwise. */
+  const ofSamePayer = () => ({ ...freshTerms(), payer: `0x${'a'.repeat(40)}` });
   const fillUp = async (): Promise<void> => {
-    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(requestWith({ terms: freshTerms() })));
+    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(requestWith({ terms: ofSamePayer() })));
     await rest();
     assert.equal(world.peer.names().length, PAYER_SETTLEMENTS);
   };
@@ -81,7 +84,7 @@ describe('a payer at its bound of settlements under way', () => {
     await world.failDelivery(result, { backendStatus: 0 });
     const asked = world.peer.names().length;
     world.peer.script.verify = () => answer.promise;
-    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(requestWith({ terms: freshTerms() })));
+    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(requestWith({ terms: ofSamePayer() })));
     await rest();
     assert.equal((await settler.settle(requestWith())).kind, 'paid');
     assert.equal(world.peer.names().length, asked + PAYER_SETTLEMENTS);
@@ -100,7 +103,7 @@ describe('a payer at its bound of settlements under way', () => {
       later(10_000);
       world.peer.script.verify = () => answer.promise;
       world.peer.script.reconcile = async () => reading;
-      first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(requestWith({ terms: freshTerms() })));
+      first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(requestWith({ terms: ofSamePayer() })));
       await rest();
       const settles = world.peer.names().filter((name) => name === 'settle').length;
       const result = settler.settle(requestWith());

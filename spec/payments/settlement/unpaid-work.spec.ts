@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { PAYER_WAITERS, SLOT_WAIT_MS } from '../../../src/payments/settlement/slots.ts';
+import { PAYER_WAITERS, SLOT_WAIT_MS } from '../../../src/payments/settlement/settle.ts';
 import {
   createUnpaidWork,
   type UnpaidWork,

@@ -7,7 +7,7 @@ import {
   limitConcurrency,
   trackInFlight,
 } from '../../../src/pipeline/middleware/limit-concurrency.ts';
-import { createSlots } from '../../../src/server/load-shedding/slots.ts';
+import { Slots } from '../../../src/server/limits/load-shedding.ts';
 import { passed } from '../calls.ts';
 
 const response = (): Response => Object.assign(new EventEmitter(), { locals: {} }) as unknown as Response;
@@ -27,7 +27,7 @@ function counting() {
 
 describe('the slot of a call', () => {
   it('is taken while one is free; without one the call gets 503 and when to come back', async () => {
-    const slots = createSlots(1);
+    const slots = new Slots(1);
     const middleware = limitConcurrency(open, slots);
     assert.equal((await passed(middleware, response())).went, true);
     const { went, error } = await passed(middleware, response());
@@ -36,13 +36,13 @@ describe('the slot of a call', () => {
   });
 
   it('is refused while the gate is closed', async () => {
-    const slots = createSlots(1);
+    const slots = new Slots(1);
     const { went, error } = await passed(limitConcurrency({ accepting: () => false }, slots), response());
     assert.deepEqual([went, error?.code, slots.inFlight()], [false, 'GATEWAY_BUSY', 0]);
   });
 
   it('is free again when both the connection and the tracked work are done', async () => {
-    const slots = createSlots(1);
+    const slots = new Slots(1);
     const res = response();
     const { promise: work, resolve: finish } = Promise.withResolvers<void>();
     await passed(limitConcurrency(open, slots), res);

@@ -5,7 +5,7 @@ import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../../src/errors.ts';
 import { advanceCall, type Call } from '../../../src/pipeline/call.ts';
 import { countUnlessPaid, rateLimit } from '../../../src/pipeline/middleware/rate-limit.ts';
-import { createTokenBuckets } from '../../../src/server/rate-limit/token-buckets.ts';
+import { createTokenBuckets } from '../../../src/server/limits/rates.ts';
 import { openBareListener } from '../../server/http/bare-listener.ts';
 import { closeOf, dial, head } from '../../server/http/raw.ts';
 

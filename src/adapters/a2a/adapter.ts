@@ -10,7 +10,7 @@ import { readJsonBytes } from '../../server/http/body.ts';
 import { readHeader, singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import { clientGone } from '../../server/http/respond.ts';
-import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
+import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcError } from '../json-rpc/send.ts';

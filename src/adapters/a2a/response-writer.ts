@@ -6,7 +6,7 @@ import { errorEnvelope } from '../../errors.ts';
 import { isObject } from '../../json/types.ts';
 import type { Challenge } from '../../payments/x402/wire/challenge.ts';
 import type { ResponseWriter } from '../../pipeline/call.ts';
-import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
+import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
 import { isoTime } from '../../time/iso-time.ts';
 import { type AnswerContent, MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';

@@ -4,8 +4,8 @@
  */
 
 import type { Response } from 'express';
-import type { Shedding } from '../../server/load-shedding/load-shedder.ts';
-import { type Slots, takeSlot } from '../../server/load-shedding/slots.ts';
+import type { Shedding } from '../../server/limits/load-shedder.ts';
+import type { Slots } from '../../server/limits/load-shedding.ts';
 import { busy } from './error.ts';
 
 /** What decides whether a call is admitted. */
@@ -32,7 +32,7 @@ export type Admission = (res: Response) => () => void;
 export function createAdmission({ gate, shedding, slots }: AdmissionParts): Admission {
   return function admit(res) {
     if (!gate.accepting() || shedding() !== undefined) throw busy();
-    const ends = [gate.begin(), ...slots.map((each) => takeSlot(each, res)())];
+    const ends = [gate.begin(), ...slots.map((each) => each.takeFor(res)())];
     return () => {
       for (const end of ends) end();
     };

@@ -3,9 +3,10 @@
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { ANSWER_BUFFER_BYTES } from '../../backend/received-answer.ts';
 import type { Json } from '../../json/types.ts';
+import type { Admitted } from '../../limiter.ts';
 import type { Relayed } from '../../pipeline/call.ts';
 import { isEncoded, isJsonType } from '../../server/http/headers.ts';
-import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
+import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
 
 /** Largest answer that a JSON-RPC message carries, bytes (contract 3, response size). */
 export const MAX_BUFFERED_BYTES = 1_048_576;
@@ -69,35 +70,36 @@ async function readWhole(
   { budget, paid }: Reservation,
 ): Promise<WholeAnswer | NotWhole> {
   const declared = Number(headers['content-length'] ?? Number.NaN);
-  let release: (() => void) | undefined;
+  let held: Admitted | undefined;
+  const rank = paid ? 'paid' : 'free';
   try {
     // What the connection buffers in any case is read without a reservation.
     if (declared > ANSWER_BUFFER_BYTES) {
       // A reader that keeps a copy of the answer may have set it flowing.
       body.pause();
-      release = await budget.reserve({ bytes: declared, paid });
-      if (release === undefined) return { kind: 'busy' };
+      held = await budget.wait({ rank, size: declared });
+      if (held === undefined) return { kind: 'busy' };
     }
     const chunks: Uint8Array[] = [];
     let size = 0;
     for await (const chunk of body.iterator({ destroyOnReturn: false })) {
       size += (chunk as Uint8Array).byteLength;
       chunks.push(chunk as Uint8Array);
-      if (size <= ANSWER_BUFFER_BYTES || release !== undefined) continue;
+      if (size <= ANSWER_BUFFER_BYTES || held !== undefined) continue;
       // Without a declared length it may become as long as any answer.
-      release = await budget.reserve({ bytes: MAX_BUFFERED_BYTES, paid });
-      if (release === undefined) return { kind: 'busy' };
+      held = await budget.wait({ rank, size: MAX_BUFFERED_BYTES });
+      if (held === undefined) return { kind: 'busy' };
     }
     const bytes = Buffer.concat(chunks);
-    const given = release;
-    release = undefined;
-    return { kind: 'whole', bytes, release: () => given?.() };
+    const given = held;
+    held = undefined;
+    return { kind: 'whole', bytes, release: () => given?.leave() };
   } catch (thrown) {
     const error = thrown instanceof BackendError ? thrown : new BackendError('transport', true, thrown);
     // `aborted`: the gateway ended a free call whose caller left.
     return error.reason === 'aborted' ? { kind: 'client_gone' } : { kind: 'broken', error };
   } finally {
-    release?.();
+    held?.leave();
   }
 }
 

@@ -18,7 +18,7 @@ import { COPIED_BYTES } from '../../server/http/end-with.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import { clientGone } from '../../server/http/respond.ts';
-import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
+import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
 import {
   carriedKey,
   carriedMandate,

@@ -8,7 +8,7 @@ import type { UnpaidWorkLimits } from '../../payments/settlement/unpaid-work.ts'
 import type { X402Config } from '../../payments/x402/wire/settings.ts';
 import type { PublishedName } from '../../resources/published.ts';
 import type { OriginHeader, ResourceConfig } from '../../resources/settings.ts';
-import type { Rate } from '../../server/rate-limit/token-buckets.ts';
+import type { Rate } from '../../server/limits/rates.ts';
 import type { StorageConfig } from '../../store/port/settings.ts';
 
 /** The A2A adapter, and the texts of its agent card. */

@@ -9,8 +9,8 @@ import { RECEIPT_ID, type ReceiptBook } from '../../receipts/receipt.ts';
 import { ownersOf, readHeader } from '../../server/http/headers.ts';
 import { sendJson } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
-import { clientNetwork } from '../../server/rate-limit/client-address.ts';
-import { countFailedAttempts, type Guesses } from '../../server/rate-limit/failed-attempts.ts';
+import { clientNetwork } from '../../server/limits/client-address.ts';
+import { countFailedAttempts, type Guesses } from '../../server/limits/rates.ts';
 import { StoreError } from '../../store/port/store-error.ts';
 
 /** The longest operator token has 512 characters. */

@@ -5,11 +5,11 @@ import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { EventFeed, EventStretch } from '../../events/event.ts';
 import { canonicalPosition, EVENT_ID } from '../../events/page.ts';
+import { Places } from '../../limiter.ts';
 import { readHeader } from '../../server/http/headers.ts';
 import { onceClosed } from '../../server/http/once-closed.ts';
 import { NO_SNIFFING } from '../../server/http/respond.ts';
-import type { ClientOf } from '../../server/rate-limit/client-address.ts';
-import { Shares } from '../../server/rate-limit/shares.ts';
+import type { ClientOf } from '../../server/limits/client-address.ts';
 import { StoreError } from '../../store/port/store-error.ts';
 import { READ_ENTRIES, StreamHub } from './stream-hub.ts';
 import { CONNECTED, DRAINING, framesOf, StreamReader } from './stream-reader.ts';
@@ -68,7 +68,7 @@ export function openEventStream(parts: StreamParts) {
   const { feed, gate, onTrouble } = parts;
   const hub = new StreamHub(feed, onTrouble);
   const readers = new Set<StreamReader>();
-  const places = new Shares(() => parts.maxStreams);
+  const places = new Places(() => parts.maxStreams, 'share');
   let cut = 0;
   /** Ends every stream. */
   const close = (): void => {
@@ -96,9 +96,9 @@ export function openEventStream(parts: StreamParts) {
   const route: RequestHandler = async function eventStream(req, res) {
     const from = resumePosition(req);
     refuseWhileDraining(gate);
-    const client = parts.clientOf(req);
-    if (!places.enter(client)) throw busy(RETRY_WHEN_FULL_S, 'Every slot for a stream is taken.');
-    onceClosed(res, () => places.leave(client));
+    const holders = [parts.clientOf(req)];
+    if (!places.take(holders)) throw busy(RETRY_WHEN_FULL_S, 'Every slot for a stream is taken.');
+    onceClosed(res, () => places.giveBack(holders));
     if (req.method === 'HEAD') {
       res.writeHead(200, HEAD);
       res.end();

@@ -8,6 +8,7 @@
 
 import { type HeldConnection, type Sale, statusClass, wireReason } from '../../backend/exchange.ts';
 import { newId } from '../../events/call-id.ts';
+import { Limiter } from '../../limiter.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
@@ -50,7 +51,6 @@ import {
   writeAhead,
   writeWorked,
 } from './settlement-writes.ts';
-import { createSettlementSlots, type SettlementSlots } from './slots.ts';
 import { claimOfLost, markFor, type PayeeParts } from './store-loss.ts';
 import { readForChain, readStoredProof, type StoredPurchase, UNREADABLE, unreadable } from './stored-purchase.ts';
 import type { Place, UnpaidWork } from './unpaid-work.ts';
@@ -109,9 +109,31 @@ export interface Settler {
   settle(request: SettlementRequest, joined?: boolean): Promise<SettlementResult>;
 }
 
+/**
+ * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that
+ * only a dozen wallets with slow settlements take all places.
+ */
+export const PAYER_SETTLEMENTS = 8;
+/** Calls of one payer that wait for one of its places. */
+export const PAYER_WAITERS = 8;
+/** Settlements under way in this process; readiness and earlier payments need connections too. */
+export const ALL_SETTLEMENTS = 112;
+/** How long a call waits, milliseconds: as long as a copy (join.ts), and more than most blocks. */
+export const SLOT_WAIT_MS = 3_000;
+
+/**
+ * Limits settlements by payer. Only verified proofs take a place: otherwise a caller could use up
+ * those of every payer.
+ */
+export function limitSettlements(time?: Time): Limiter {
+  return new Limiter({
+    ...{ most: ALL_SETTLEMENTS, each: PAYER_SETTLEMENTS, eachWaiting: PAYER_WAITERS, waitMs: SLOT_WAIT_MS, time },
+  });
+}
+
 export function createSettler(parts: SettlementParts): Settler {
   const shared: Shared = {
-    slots: createSettlementSlots(parts.time),
+    slots: limitSettlements(parts.time),
     seen: new RecentMap(REMEMBERED),
     claiming: new Set(),
     reservations: createReservations(parts.ledger, parts.time),
@@ -121,7 +143,7 @@ export function createSettler(parts: SettlementParts): Settler {
 
 /** The parts that all attempts of a process share. */
 interface Shared {
-  readonly slots: SettlementSlots;
+  readonly slots: Limiter;
   /** By payId: proofs that were verified before their claim. */
   readonly seen: RecentMap<true>;
   /** By payId: proofs whose claim or reservation is not written yet. */
@@ -213,7 +235,10 @@ class SettlementAttempt {
     seen.add(payId, true);
     claiming.add(payId);
     try {
-      return (await slots.atOnce(payer, () => this.#verifyAndClaim(asked))) ?? (await reservations.reserve(asked));
+      return (
+        (await slots.atOnce(payer.toLowerCase(), () => this.#verifyAndClaim(asked))) ??
+        (await reservations.reserve(asked))
+      );
     } finally {
       claiming.delete(payId);
     }
@@ -300,7 +325,7 @@ class SettlementAttempt {
 
   /** Runs a step in a slot of the payer. Undefined: there is none for it. */
   #inSlot(record: PaymentRecord, step: () => Promise<StepResult>): Promise<StepResult | undefined> {
-    return this.#shared.slots.within(record.payer, step);
+    return this.#shared.slots.within(record.payer.toLowerCase(), step);
   }
 
   #begin(record: PaymentRecord): Promise<StepResult> {
@@ -381,7 +406,7 @@ class SettlementAttempt {
       throw cause;
     };
     const paying = this.#isWanted()
-      ? this.#shared.slots.atOnce(record.payer, () => this.#pay(record, { answer }))
+      ? this.#shared.slots.atOnce(record.payer.toLowerCase(), () => this.#pay(record, { answer }))
       : undefined;
     if (paying !== undefined) return paying.catch(unkept);
     const kept = await writeWorked(this.#context, this.#request, record, answer).catch(unkept);

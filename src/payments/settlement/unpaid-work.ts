@@ -5,10 +5,10 @@
 
 import { randomUUID } from 'node:crypto';
 import { Counts } from '../../counts.ts';
+import { Limiter } from '../../limiter.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import type { UnpaidRow } from '../ledger/unpaid.ts';
-import { PAYER_WAITERS, SLOT_WAIT_MS } from './slots.ts';
-import { createTurns } from './turns.ts';
+import { PAYER_WAITERS, SLOT_WAIT_MS } from './settle.ts';
 
 /** Calls that may wait where fewer may run: a few wait for whatever budget. */
 const LEAST_WAITERS = 8;
@@ -16,8 +16,10 @@ const LEAST_WAITERS = 8;
 const SHARED_PAUSE_MS = 100;
 /** Longest time without asking the store whether its budget is still spent, milliseconds. */
 const SPENT_MS = 10_000;
-/** The holder that counts every call. */
+/** The holder that counts every call, and what the names of the others begin with. */
 const ALL = 'all';
+const PAYER = 'payer ';
+const RESOURCE = 'resource ';
 
 /** The budget, in calls that are under way or ended unpaid within the window. */
 export interface UnpaidWorkLimits {
@@ -88,22 +90,26 @@ interface Spent {
  * `limits`: asked for each call, because a reload changes them.
  */
 export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = REAL_TIME, shared?: SharedWork) {
-  const running = new Counts();
   /** By payment, or by call where there is nothing to pay for. */
   const unpaid = new Map<string, Spent>();
   /** Holders whose budget is spent by all processes together, and until when that is believed. */
   const spentByAll = new Map<string, number>();
   const unpaidOf = new Counts();
-  const turns = createTurns(SLOT_WAIT_MS, time);
-
-  const limitsOf = ({ resourceId, network }: Pick<WorkFor, 'resourceId' | 'network'>): [string, number][] => {
+  const limiter = new Limiter({
+    ...{ most: Number.POSITIVE_INFINITY, waitMs: SLOT_WAIT_MS, time },
+    each(holder) {
+      forgetOld();
+      return limitOf(holder) - unpaidOf.of(holder);
+    },
+    eachWaiting: (holder) => (holder.startsWith(PAYER) ? PAYER_WAITERS : Math.max(limitOf(holder), LEAST_WAITERS)),
+  });
+  const limitOf = (holder: string): number => {
     const { perResource, perNetwork, all } = limits();
-    return [
-      [`resource ${resourceId}`, perResource],
-      [`network ${network}`, perNetwork],
-      [ALL, all],
-    ];
+    if (holder === ALL) return all;
+    if (holder.startsWith(PAYER)) return 1;
+    return holder.startsWith(RESOURCE) ? perResource : perNetwork;
   };
+  const boundsOf = (call: Sold): [string, number][] => holdersOf(call).map((holder) => [holder, limitOf(holder)]);
   const forget = (payId: string): boolean => {
     unpaidOf.add(unpaid.get(payId)?.holders ?? [], -1);
     return unpaid.delete(payId);
@@ -112,36 +118,32 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     for (const [payId, { until }] of unpaid) if (until <= time.now()) forget(payId);
     for (const [holder, until] of spentByAll) if (until <= time.now()) spentByAll.delete(holder);
   };
-  const isSpent = (call: Pick<WorkFor, 'resourceId' | 'network'>): boolean => {
-    if (unpaid.size + spentByAll.size === 0) return false;
+  const isSpent = (call: Sold): boolean => {
     forgetOld();
-    return limitsOf(call).some(([holder, limit]) => unpaidOf.of(holder) >= limit || spentByAll.has(holder));
+    return boundsOf(call).some(([holder, limit]) => unpaidOf.of(holder) >= limit || spentByAll.has(holder));
   };
-  const take = (call: WorkFor): Place | undefined => {
-    forgetOld();
-    const bounds = limitsOf(call);
-    const isFull = bounds.some(([holder, limit]) => running.of(holder) + unpaidOf.of(holder) >= limit);
-    if (isFull || running.of(payerOf(call)) > 0) return undefined;
-    const holders = bounds.map(([holder]) => holder);
-    const counted = [payerOf(call), ...holders];
-    running.add(counted, 1);
-    return {
-      leave(how) {
-        running.add(counted, -1);
-        if (how !== 'settled') {
-          const name = how === 'unpaid' ? call.payId : randomUUID();
-          forget(name);
-          const spent = { holders, until: time.now() + limits().windowMs };
-          unpaid.set(name, how === 'unpaid' ? spent : { ...spent, row: how });
-          unpaidOf.add(holders, 1);
-        }
-        turns.wake();
-      },
-    };
+  const placeFor = async (call: WorkFor): Promise<Place | undefined> => {
+    const client = PAYER + call.payer.toLowerCase();
+    const holders = holdersOf(call);
+    const admitted = await limiter.wait({ client, holders: [client, ...holders] });
+    return (
+      admitted && {
+        leave(how) {
+          if (how !== 'settled') {
+            const name = how === 'unpaid' ? call.payId : randomUUID();
+            forget(name);
+            const spent = { holders, until: time.now() + limits().windowMs };
+            unpaid.set(name, how === 'unpaid' ? spent : { ...spent, row: how });
+            unpaidOf.add(holders, 1);
+          }
+          admitted.leave();
+        },
+      }
+    );
   };
   /** The same place in the store, which calls of other processes may have. */
   const takeShared = async (call: WorkFor, own: Place, work: SharedWork) => {
-    const bounds = limitsOf(call);
+    const bounds = boundsOf(call);
     const holders = bounds.map(([holder]) => holder);
     // The place of an attempt that died is that of the next one.
     const name = call.payId;
@@ -170,9 +172,7 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
      */
     async enter(call: WorkFor): Promise<Place | 'crowded' | 'exhausted'> {
       if (isSpent(call)) return 'exhausted';
-      const most = limitsOf(call).map(([holder, limit]) => [holder, Math.max(limit, LEAST_WAITERS)] as const);
-      const waiting = [[payerOf(call), PAYER_WAITERS] as const, ...most];
-      const place = take(call) ?? (await turns.wait(waiting, () => take(call)));
+      const place = await placeFor(call);
       if (place === undefined) return isSpent(call) ? 'exhausted' : 'crowded';
       if (shared === undefined) return place;
       let taken: Awaited<ReturnType<typeof takeShared>> = 'crowded';
@@ -188,7 +188,7 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     /** The buyer paid after all, by another attempt. */
     paid(payId: string): void {
       void shared?.free(payId).catch(() => undefined);
-      if (forget(payId)) turns.wake();
+      if (forget(payId)) limiter.serve();
     },
     /** Work of the window for which there was nothing to pay, the latest first. */
     async failed(limit: number): Promise<readonly UnpaidRow[]> {
@@ -206,6 +206,9 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
   };
 }
 
-function payerOf({ payer }: WorkFor): string {
-  return `payer ${payer.toLowerCase()}`;
+type Sold = Pick<WorkFor, 'resourceId' | 'network'>;
+
+/** The holders of a call, of whose budgets it takes; the store has the same names. */
+function holdersOf({ resourceId, network }: Sold): string[] {
+  return [RESOURCE + resourceId, `network ${network}`, ALL];
 }

@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import { Limiter } from '../../limiter.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import type { Time } from '../../time/time.ts';
 import { RETRY_WINDOW_MS } from '../ledger/transitions.ts';
@@ -22,14 +23,13 @@ import type { Proof } from '../x402/wire/types.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from '../x402/wire/window.ts';
 import { acceptedOffer, type ReplacedOffers } from './accepted-offer.ts';
 import type { KnownPayment } from './known-payment.ts';
-import { createSlots } from './slots.ts';
 
 /**
  * Questions about signatures that are under way. Few, because a stranger causes them at no cost; a
  * deployed wallet answers in the time of one call to a node. Signatures of plain keys need no
  * question, so these bounds never delay them.
  */
-const BOUNDS = { each: 2, eachWaiting: 32, all: 6, waitMs: 3_000 } as const;
+const BOUNDS = { most: 6, each: 2, eachWaiting: 32, waitMs: 3_000 } as const;
 
 /** Good signatures that need no second question, each under 150 bytes. Bad ones cost nothing. */
 const REMEMBERED = 10_000;
@@ -207,13 +207,13 @@ export interface UnprovenSignatures {
 }
 
 export function createUnprovenSignatures(time?: Time): UnprovenSignatures {
-  const slots = createSlots(BOUNDS, time);
+  const limiter = new Limiter({ ...BOUNDS, time });
   const proven = new RecentMap<Extract<ProvenVerdict, { readonly kind: 'genuine' }>>(REMEMBERED);
   const asking = new Map<string, Promise<ProvenVerdict | { readonly kind: 'crowded' }>>();
   const count: UnprovenCount = { proven: 0, refused: 0, unavailable: 0, crowded: 0 };
 
   const ask = async (network: string, name: string, { prove }: Unproven) => {
-    const verdict = (await slots.within(network, prove)) ?? CROWDED;
+    const verdict = (await limiter.within(network, prove)) ?? CROWDED;
     count[verdict.kind === 'genuine' ? 'proven' : verdict.kind] += 1;
     if (verdict.kind === 'genuine' && proven.use(name) === undefined) proven.add(name, verdict);
     return verdict;

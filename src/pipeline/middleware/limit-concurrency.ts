@@ -6,7 +6,7 @@
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { onceClosed } from '../../server/http/once-closed.ts';
-import { type Hold, type Slots, takeSlot } from '../../server/load-shedding/slots.ts';
+import type { Hold, Slots } from '../../server/limits/load-shedding.ts';
 import type { Lifecycle } from '../../sidecar/lifecycle.ts';
 
 /**
@@ -20,7 +20,7 @@ export function limitConcurrency(gate: { readonly accepting: () => boolean }, sl
     // Nothing was begun for a caller that left while its request was read.
     if (res.closed || res.destroyed) return;
     if (!gate.accepting() || !slots.free()) throw new GatewayError('GATEWAY_BUSY');
-    (res.locals as { hold?: Hold }).hold = takeSlot(slots, res);
+    (res.locals as { hold?: Hold }).hold = slots.takeFor(res);
     next();
   };
 }

@@ -2,8 +2,8 @@
 
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { ClientOf } from '../../server/rate-limit/client-address.ts';
-import type { TokenBuckets } from '../../server/rate-limit/token-buckets.ts';
+import type { ClientOf } from '../../server/limits/client-address.ts';
+import type { TokenBuckets } from '../../server/limits/rates.ts';
 import { currentCall } from '../call.ts';
 
 /** Puts the token of a call back. */

@@ -9,7 +9,7 @@ import { hasBody } from '../http/framing.ts';
 import { listenOn } from '../http/listen-on.ts';
 import { isBodyRelayed } from '../http/relayed-body.ts';
 import { originForm } from '../http/target.ts';
-import type { LoadShedder } from '../load-shedding/load-shedder.ts';
+import type { LoadShedder } from '../limits/load-shedder.ts';
 import { connectionOf } from './connection.ts';
 import { Faults, leaveInOrder, type RefusalListener } from './connections.ts';
 import { Room } from './room.ts';

@@ -1,9 +1,9 @@
 /** The connections of a listener: how many there may be, of one client too, and what they hold. */
 
 import type { Socket } from 'node:net';
+import { Places } from '../../limiter.ts';
 import { LinkedList } from '../../linked-list.ts';
-import { networkOf } from '../rate-limit/client-address.ts';
-import { Shares } from '../rate-limit/shares.ts';
+import { networkOf } from '../limits/client-address.ts';
 import { Connection, noteConnection } from './connection.ts';
 
 /**
@@ -34,12 +34,12 @@ export class Room {
   readonly #parts: RoomParts;
   /** By their last request. */
   readonly #open = new LinkedList<Connection>();
-  readonly #shares: Shares;
+  readonly #shares: Places;
   #bytes = 0;
 
   constructor(parts: RoomParts) {
     this.#parts = parts;
-    this.#shares = new Shares(parts.most);
+    this.#shares = new Places(parts.most, 'share');
   }
 
   /** Takes a connection that the server has accepted, or closes it. */
@@ -65,7 +65,7 @@ export class Room {
 
   #hasPlace(client: string | undefined): boolean {
     const hasRoom = this.#open.size < this.#parts.most();
-    if (hasRoom && (client === undefined || this.#shares.enter(client))) return true;
+    if (hasRoom && (client === undefined || this.#shares.take([client]))) return true;
     const own = client === undefined ? undefined : this.#longestIdle(client);
     if (own !== undefined) {
       // The new one has its part of the share.
@@ -76,7 +76,7 @@ export class Room {
     const idle = hasRoom ? undefined : this.#longestIdle();
     if (idle === undefined) return false;
     this.#close(idle);
-    return client === undefined || this.#shares.enter(client);
+    return client === undefined || this.#shares.take([client]);
   }
 
   #longestIdle(client?: string): Connection | undefined {
@@ -113,6 +113,6 @@ export class Room {
     if (connection.place === undefined || !this.#open.remove(connection.place)) return;
     this.#bytes -= connection.counted;
     connection.counted = 0;
-    if (connection.client !== undefined) this.#shares.leave(connection.client);
+    if (connection.client !== undefined) this.#shares.giveBack([connection.client]);
   }
 }

@@ -44,7 +44,7 @@ export async function openLiarStage(url: string): Promise<LiarStage> {
   const testbed = await openTestbed({
     facilitator: { mode: 'remote', url },
     // Buyers, facilitators and chain take the same core: that is no overload of the gateway.
-    loop: () => ({ turnMs: 0, busy: 0 }),
+    busy: () => 0,
     overrides: { ...ALL_CHANNELS, payments: { x402: { facilitator } } },
   });
   const { chain, gateway } = testbed;

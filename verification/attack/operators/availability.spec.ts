@@ -68,13 +68,9 @@ describe('a gateway that receives too many calls', () => {
     }
     assert.ok(statuses.filter((status) => status === 429).length >= 10, statuses.join());
   });
-  proven('D4', 'spec/server/rate-limit/client-address.spec.ts', 'a header of 32 KiB is read from its end only');
+  proven('D4', 'spec/server/limits/client-address.spec.ts', 'a header of 32 KiB is read from its end only');
   proven('D3', 'spec/time/recent-map.spec.ts', 'never has more keys than its bound');
-  proven(
-    'D3',
-    'spec/server/rate-limit/failed-attempts.spec.ts',
-    'of more clients than are remembered cost no more memory',
-  );
+  proven('D3', 'spec/server/limits/rates.spec.ts', 'of more clients than are remembered cost no more memory');
   proven('D2', 'spec/e2e/near-money.spec.ts', 'GATEWAY_BUSY 503 above the cap on calls in flight');
   proven('D2', 'spec/e2e/near-money.spec.ts', 'callers that leave do not free slots beyond the cap');
   proven(

@@ -204,8 +204,8 @@ function isTooMuch(offered: Fees, current: Fees): boolean {
   );
 }
 
-/** Runs tasks one after another, each when the one before has ended, also with an error. */
-export function turns(): <T>(task: () => Promise<T>) => Promise<T> {
+/** Runs tasks one after another: each send needs the nonce after that of the last one. */
+function turns(): <T>(task: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return function inTurn(task) {
     const mine = last.then(task);

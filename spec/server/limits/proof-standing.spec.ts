@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
-import { ProofStanding, REFUSED_IN_SUCCESSION } from '../../../src/server/load-shedding/proof-standing.ts';
+import { ProofStanding, REFUSED_IN_SUCCESSION } from '../../../src/server/limits/load-shedder.ts';
 
 /** A request on a connection of its own. */
 const from = (network: string): IncomingMessage => ({ socket: { network } }) as unknown as IncomingMessage;

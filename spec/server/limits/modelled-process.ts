@@ -1,8 +1,4 @@
-import { type CallKind, CallQueue } from '../../../src/server/load-shedding/call-queue.ts';
-import { Turns } from '../../../src/server/load-shedding/event-loop-lag.ts';
-import { InFlightLimit, JUDGE_MS } from '../../../src/server/load-shedding/in-flight-limit.ts';
-import { createSlots } from '../../../src/server/load-shedding/slots.ts';
-import type { Standing } from '../../../src/server/load-shedding/waiting-lines.ts';
+import { type CallKind, CallLimit, JUDGE_MS, type Standing } from '../../../src/server/limits/load-shedding.ts';
 
 /** Work of the process, milliseconds of its core: about what profiles of the gateway show. */
 const PARSE_MS = 0.012;
@@ -51,27 +47,23 @@ export class ModelledProcess {
   #seed = 1;
   readonly #ready: { readonly at: number; readonly order: number; readonly run: () => void }[] = [];
   #atEnd: (() => void)[] = [];
-  readonly #limit = new InFlightLimit();
-  readonly #slots;
-  readonly #queue: CallQueue;
-  readonly #turns: Turns;
+  readonly #limit: CallLimit;
 
   constructor(maxInFlight = 512) {
-    const now = (): number => this.#now;
-    const atEnd = (callback: () => void): void => void this.#atEnd.push(callback);
-    this.#turns = new Turns({ now, atEnd, worked: () => this.#worked });
-    this.#slots = createSlots(maxInFlight, () => {
-      this.#limit.ended();
-      this.#queue.freed();
-    });
-    const allowed = (): boolean => this.#slots.free() && this.#limit.allows(this.#slots.inFlight());
-    this.#queue = new CallQueue({
-      ...{ turns: this.#turns, allowed, work: () => () => undefined, now, atEnd },
+    this.#limit = new CallLimit({
+      maxInFlight,
+      work: () => () => undefined,
+      runtime: {
+        now: () => this.#now,
+        worked: () => this.#worked,
+        atEnd: (callback) => this.#atEnd.push(callback),
+        sleep: (ms) => new Promise((wake) => this.#after(ms, wake)),
+      },
     });
   }
 
   /** Runs for so long beside these clients; what the first `warmMs` bring is not counted. */
-  run(clients: readonly Clients[], forMs: number, warmMs = 500): readonly Became[] {
+  async run(clients: readonly Clients[], forMs: number, warmMs = 500): Promise<readonly Became[]> {
     const all = clients.map(({ work, count }) => {
       const became: Became = { served: 0, refused: 0, tookMs: [] };
       for (let client = 0; client < count; client += 1) this.#ask(work, became, warmMs);
@@ -84,13 +76,14 @@ export class ModelledProcess {
       if (began >= judgedAt + JUDGE_MS) {
         const busy = 1 - (this.#idleMs - idleMs) / (began - judgedAt);
         [judgedAt, idleMs] = [began, this.#idleMs];
-        this.#limit.judge({ turnMs: this.#turns.take(), busy });
-        this.#queue.tick();
+        this.#limit.judge(busy);
       }
       this.#poll();
       const due = this.#atEnd;
       this.#atEnd = [];
       for (const callback of due) callback();
+      // Sleepers that are due go on.
+      await undefined;
       this.turnsMs.push(this.#now - began);
       if (this.#atEnd.length === 0) this.#idle(judgedAt + JUDGE_MS);
     }
@@ -148,20 +141,12 @@ export class ModelledProcess {
         if (counts()) became.refused += 1;
         again();
       };
-      if (this.#queue.admits(work.kind)) begin();
-      else if (
-        !this.#queue.enter({
-          ...work,
-          client: '-',
-          standing: work.standing ?? 'usual',
-          large: false,
-          begin,
-          refuse,
-          gone: () => false,
-        })
-      )
-        this.#turns.refusing(refuse);
-      this.mostWaiting = Math.max(this.mostWaiting, this.#queue.waiting());
+      if (this.#limit.admits(work.kind)) begin();
+      else {
+        const rest = { client: '-', large: false, gone: () => false };
+        if (!this.#limit.wait({ standing: 'usual', ...work, ...rest, begin, refuse })) refuse();
+      }
+      this.mostWaiting = Math.max(this.mostWaiting, this.#limit.waiting);
     });
   }
 
@@ -172,8 +157,8 @@ export class ModelledProcess {
       answered();
       return;
     }
-    const end = this.#slots.take()();
-    this.mostInFlight = Math.max(this.mostInFlight, this.#slots.inFlight());
+    const end = this.#limit.slots.take()();
+    this.mostInFlight = Math.max(this.mostInFlight, this.#limit.slots.inFlight());
     const goOn = (index: number): void => {
       const piece = pieces[index];
       if (piece === undefined) {

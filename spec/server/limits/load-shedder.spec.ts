@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
-import { type CallKind, SMALL_BYTES, type WaitingCall } from '../../../src/server/load-shedding/call-queue.ts';
-import { createLoadShedder, type Fate } from '../../../src/server/load-shedding/load-shedder.ts';
+import { type Fate, openLoadShedder } from '../../../src/server/limits/load-shedder.ts';
+import {
+  type CallKind,
+  CallLimit,
+  Slots,
+  SMALL_BYTES,
+  type WaitingCall,
+} from '../../../src/server/limits/load-shedding.ts';
 import { serveHttp } from '../../support/http-server.ts';
 
 interface Asked {
@@ -15,16 +21,39 @@ interface Asked {
 }
 
 const PARTS = {
-  turns: { refusing: (refuse: () => void) => refuse() },
   mounts: new Map([
     ['/mcp', 'mcp'],
     ['/acp/checkout_sessions', 'acp'],
   ]),
-  draining: () => false,
-  reason: () => 'in_flight',
+  maxInFlight: 0,
+  lifecycle: { draining: () => false, begin: () => () => undefined },
   carriesProof: (req) => 'proof' in req.headers,
   proofs: { networkOf: () => 'n', of: () => 'usual' },
-} satisfies Partial<Parameters<typeof createLoadShedder>[0]>;
+  onShed: () => undefined,
+  onLost: () => undefined,
+} satisfies Parameters<typeof openLoadShedder>[0];
+
+/** Admits nothing and lets nothing wait, unless it is told to; it has no slot. */
+class ScriptedLimit extends CallLimit {
+  admitting = false;
+  full = true;
+  waitingCall: WaitingCall | undefined;
+  decided: CallKind | undefined;
+
+  constructor() {
+    super({ maxInFlight: 0, work: PARTS.lifecycle.begin });
+  }
+
+  override admits(kind: CallKind): boolean {
+    this.decided = kind;
+    return this.admitting;
+  }
+
+  override wait(call: WaitingCall): boolean {
+    this.waitingCall = call;
+    return !this.full;
+  }
+}
 
 /** Asks a load shedder that admits nothing, unless it is told to. */
 function ask(
@@ -32,24 +61,14 @@ function ask(
   url: string,
   { admits = false, headers = {}, full = false }: Readonly<Record<string, unknown>> = {},
 ): Asked {
-  let waiting: WaitingCall | undefined;
-  let decided: CallKind | undefined;
   let begun = 0;
-  const loadShedder = createLoadShedder({
-    ...PARTS,
-    queue: {
-      admits(kind) {
-        decided = kind;
-        return admits === true;
-      },
-      enter(call) {
-        waiting = call;
-        return full !== true;
-      },
-    },
-    onShed: () => assert.fail('nothing is shed here'),
-    routeOf: ({ url: target }) => ({ kind: { '/reports/x': 'in_place', '/blog': 'pass' }[target ?? ''] ?? 'own' }),
+  const limit = new ScriptedLimit();
+  limit.admitting = admits === true;
+  limit.full = full === true;
+  const routeOf = ({ url: target = '' }: IncomingMessage) => ({
+    kind: { '/reports/x': 'in_place', '/blog': 'pass' }[target] ?? 'own',
   });
+  const { loadShedder, shed, close } = openLoadShedder({ ...PARTS, routeOf }, limit);
   const rawHeaders = Object.entries(headers as Record<string, string>).flat();
   const socket = { destroyed: false };
   const req = { method, url, headers, rawHeaders, socket } as unknown as IncomingMessage;
@@ -57,8 +76,10 @@ function ask(
   const fate = loadShedder(req, res, () => {
     begun += 1;
   });
-  if (full !== true) waiting?.begin();
-  return { fate, waiting, decided, begun };
+  if (full !== true) limit.waitingCall?.begin();
+  close();
+  assert.deepEqual(shed(), { overload: 0, in_flight: 0 });
+  return { fate, waiting: limit.waitingCall, decided: limit.decided, begun };
 }
 
 describe('the load shedder', () => {
@@ -119,8 +140,7 @@ describe('the load shedder', () => {
     ['text/html', 'text/html; charset=utf-8'],
   ] as const)
     it(`answers 503 as ${type}, which no browser takes for something else`, async () => {
-      const queue = { admits: () => false, enter: () => false };
-      const loadShedder = createLoadShedder({ ...PARTS, queue, onShed: () => undefined });
+      const { loadShedder, close } = openLoadShedder(PARTS, new ScriptedLimit());
       const server = await serveHttp(({ request, response }) => {
         assert.equal(
           loadShedder(request, response, () => assert.fail('begun')),
@@ -132,7 +152,55 @@ describe('the load shedder', () => {
         headers: { accept },
       });
       await server.stop();
+      close();
       const told = ['content-type', 'x-content-type-options', 'retry-after'].map((name) => headers.get(name));
       assert.deepEqual([status, ...told], [503, type, 'nosniff', '1']);
     });
+});
+
+describe('an open load shedder, for an adapter that answers itself', () => {
+  const parts = { ...PARTS, maxInFlight: 512 };
+
+  it('refuses beyond the cap of that adapter, and beyond that of all calls', () => {
+    const opened = openLoadShedder({ ...parts, maxInFlight: 1 });
+    try {
+      const cap = new Slots(1);
+      const shedding = opened.sheddingFor(cap);
+      assert.equal(shedding(), undefined);
+      const leaveAdapter = cap.take()();
+      assert.equal(shedding(), 'in_flight');
+      leaveAdapter();
+      const leave = opened.slots.take()();
+      assert.equal(shedding(), 'in_flight');
+      leave();
+      assert.equal(shedding(), undefined);
+      assert.deepEqual(opened.shed(), { overload: 0, in_flight: 2 }, 'only refusals are counted');
+    } finally {
+      opened.close();
+    }
+  });
+
+  it('frees and tells the slots of both that outlive the longest call', (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const now = t.mock.method(performance, 'now');
+    const told: number[] = [];
+    const opened = openLoadShedder({ ...parts, onLost: (slots) => void told.push(slots) });
+    try {
+      const cap = new Slots(1);
+      opened.sheddingFor(cap);
+      for (const slots of [opened.slots, cap]) slots.take()();
+      for (const [minutes, lost] of [
+        [3, 0],
+        [5, 2],
+      ] as const) {
+        const at = minutes * 60_000 + performance.now();
+        now.mock.mockImplementation(() => at);
+        t.mock.timers.tick(1_000);
+        assert.equal(opened.lost(), lost);
+      }
+      assert.deepEqual([told, opened.slots.inFlight(), cap.free()], [[2], 0, true]);
+    } finally {
+      opened.close();
+    }
+  });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
-import { clientNetwork, networkOf, wideNetwork } from '../../../src/server/rate-limit/client-address.ts';
+import { clientNetwork, networkOf, wideNetwork } from '../../../src/server/limits/client-address.ts';
 
 const PEER = '10.0.0.1';
 

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
+import type { Limiter } from '../../../src/limiter.ts';
 import {
   ALL_SETTLEMENTS,
-  createSettlementSlots,
+  limitSettlements,
   PAYER_SETTLEMENTS,
   PAYER_WAITERS,
-  type SettlementSlots,
   SLOT_WAIT_MS,
-} from '../../../src/payments/settlement/slots.ts';
+} from '../../../src/payments/settlement/settle.ts';
 import { PEER_CONNECTIONS } from '../../../src/payments/x402/chain/http-json.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
 
 describe('slots for settlements', () => {
   let time: VirtualTime;
-  let slots: SettlementSlots;
+  let slots: Limiter;
   let running: { readonly payer: string; readonly end: (how?: Error) => void }[];
   beforeEach(() => {
     time = virtualTime();
-    slots = createSettlementSlots(time);
+    slots = limitSettlements(time);
     running = [];
   });
 
@@ -42,8 +42,8 @@ describe('slots for settlements', () => {
     assert.ok(PAYER_SETTLEMENTS * 10 < ALL_SETTLEMENTS);
   });
 
-  it('one payer, however spelled, runs up to its bound; the next waits, and others do not', async () => {
-    settleAll('0xAB', PAYER_SETTLEMENTS);
+  it('one payer runs up to its bound; the next waits, and others do not', async () => {
+    settleAll('0xab', PAYER_SETTLEMENTS);
     const next = settle('0xab');
     await rest();
     assert.equal(running.length, PAYER_SETTLEMENTS);
@@ -56,7 +56,7 @@ describe('slots for settlements', () => {
   });
 
   it('one that is free now is taken at once; where there is none nothing runs and nothing waits', async () => {
-    settleAll('0xAB', PAYER_SETTLEMENTS - 1);
+    settleAll('0xab', PAYER_SETTLEMENTS - 1);
     const { promise, resolve } = Promise.withResolvers<string>();
     const last = slots.atOnce('0xab', () => promise);
     assert.ok(last !== undefined);
