@@ -33,15 +33,14 @@ describe('the table of keys that can be changed while the gateway runs', () => {
     assert.deepEqual(unknown, []);
   });
 
-  it('is the one in docs/configuration.md', () => {
+  it('needs a restart for the keys that docs/configuration.md lists', () => {
     const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
     const [, section = ''] = text.split(/^## Reload$/m);
-    const rows = [...(section.split(/^## /m)[0] ?? '').matchAll(/^\| (.*) \| (yes|restart)\b.*\|$/gm)];
-    const documented = rows.flatMap(([, keys = '', change]) =>
-      [...keys.matchAll(/`([^`]+)`/g)].map(([, key = '']) => [key, change === 'yes' ? 'reload' : 'restart'] as const),
+    const listed = [...section.matchAll(/^- (.*)$/gm)].flatMap(
+      ([, keys = '']) => keys.match(/(?<=`)[\w.]+(?=`)/g) ?? [],
     );
-    assert.deepEqual(Object.fromEntries(documented), KEYS);
-    assert.equal(documented.length, Object.keys(KEYS).length, 'no key has two rows');
+    const restarts = Object.keys(KEYS).filter((key) => KEYS[key] === 'restart');
+    assert.deepEqual(listed.toSorted(), restarts.toSorted());
   });
 });
 

@@ -118,7 +118,7 @@ function boundsText(node: Node, name: string): string {
   const range = (least: number | undefined, most: number | undefined, unit: string): string => {
     if (most === undefined) return '';
     const end = `${numberText(most, name)}${unit}`;
-    return least === undefined ? `at most ${end}` : `${numberText(least, name)} to ${end}`;
+    return least === undefined ? `at most ${end}` : `${numberText(least, name)}–${end}`;
   };
   const own = [
     range(minimum, maximum, ''),
