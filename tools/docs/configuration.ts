@@ -42,7 +42,7 @@ interface Key {
 
 /** `<!-- keys of merchant -->`, its table, and the end. */
 const TABLE = /(<!-- keys of ([^>]+) -->\n)[\s\S]*?(<!-- end of keys -->)/g;
-const HEAD = '| Key | Meaning | Default and bounds |\n| --- | --- | --- |\n';
+const HEAD = '| Key | Meaning | Default and bounds |\n|---|---|---|\n';
 
 /** The document with the tables of the schema. @throws Error that names a key without a text */
 export function withTables(document: string): string {
