@@ -21,10 +21,12 @@ import { forward } from '../pipeline/middleware/forward.ts';
 import { holdWhileFenced } from '../pipeline/middleware/hold-while-fenced.ts';
 import { countUntilClosed, limitConcurrency, trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
 import { resolve } from '../pipeline/middleware/resolve.ts';
+import { settle } from '../pipeline/middleware/settle.ts';
 import { timed } from '../pipeline/middleware/timed.ts';
 import { validate } from '../pipeline/middleware/validate.ts';
+import { verify } from '../pipeline/middleware/verify.ts';
 import { createSelling } from '../pipeline/steps/payment-required.ts';
-import { compileCatalogue } from '../resources/catalogue.ts';
+import { type Catalogue, compileCatalogue } from '../resources/catalogue.ts';
 import { keepAccessRecord } from '../server/http/access-record.ts';
 import { checkFraming } from '../server/http/framing.ts';
 import { inOrder } from '../server/http/in-order.ts';
@@ -49,15 +51,16 @@ import { managementApp } from './management.ts';
 import { mountAdapters, mountSaleInPlace, preflightInPlace } from './mount-adapters.ts';
 import type { AcpService } from './open-acp.ts';
 import { type OpenBuyerTokens, type OpenedPayments, openBuyerTokens } from './open-payments.ts';
-import {
-  closeProcess,
-  type GatewayParts,
-  openProcess,
-  type Present,
-  type Process,
-  startMonitoring,
-} from './open-process.ts';
 import { openRoutes, shownPath } from './open-routes.ts';
+import {
+  closeServices,
+  firstInUse,
+  type GatewayParts,
+  type InUse,
+  openServices,
+  type Services,
+  startMonitoring,
+} from './open-services.ts';
 import { type OpenSigning, openSigning } from './open-signing.ts';
 import { otherOperations } from './other-operations.ts';
 import { noRoute, plainExpress, plainRouter } from './plain-express.ts';
@@ -91,32 +94,28 @@ export interface Gateway {
 
 /** Wires a gateway. `hooks`: what the pod's hooks start. */
 export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promise<Gateway> {
-  let present: Generation | undefined;
-  const presentNow = (): Generation => {
-    if (present === undefined) throw new Error('the first configuration is not in use yet');
-    return present;
-  };
-  const process = await openProcess(parts, () => present);
-  present = openGeneration(parts.config, process);
-  renewRail(parts, present);
-  const monitor = startMonitoring(parts, process, presentNow);
-  let routes = agentsRoutes(present, process, monitor);
-  const { loadShedding, lifecycle, metrics, onFailure } = process;
-  const merchantProbes = appProbes(parts.appProbes ?? {}, (target) => presentNow().isSold(target));
+  const inUse = firstInUse(parts.config);
+  const services = await openServices(parts, inUse);
+  let generation = openGeneration(parts.config, services);
+  putIntoUse(generation, inUse, parts);
+  const monitor = startMonitoring(parts, services, inUse);
+  let routes = agentsRoutes(generation, services, monitor);
+  const { loadShedding, lifecycle, metrics, onFailure } = services;
+  const merchantProbes = appProbes(parts.appProbes ?? {}, (target) => generation.isSold(target));
   const reload = (config: GatewayConfig): void => {
-    const before = presentNow();
-    const next = openGeneration(config, process, before);
-    const nextRoutes = closingOnFailure(next, before, () => agentsRoutes(next, process, monitor));
+    const before = generation;
+    const next = openGeneration(config, services, before);
+    const nextRoutes = closingOnFailure(next, before, () => agentsRoutes(next, services, monitor));
     // Nothing from here on can fail: one configuration is in use, or the other.
     parts.store.renew?.(config.storage);
-    renewRail(parts, next);
-    process.payments?.replaceOffers(before.offers, next.offers);
+    services.payments?.use(config, before.offers, next.offers);
+    putIntoUse(next, inUse, parts);
+    generation = next;
     routes = nextRoutes;
-    present = next;
     before.close(next);
     // A token that was taken back also ends the streams that it opened; the others resume.
     if (before.config.server.adminTokens.some((token) => !config.server.adminTokens.includes(token)))
-      process.stream.close();
+      services.stream.close();
   };
   return {
     // A request that has begun goes on in the routes that it entered.
@@ -124,20 +123,21 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
       routes(req, res, next);
     }),
     loadShedder: loadShedding.loadShedder,
-    relay: process.passthrough?.relay,
+    relay: services.passthrough?.relay,
     management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
-    fence: process.fence,
-    exchanges: process.exchanges,
+    fence: services.fence,
+    exchanges: services.exchanges,
     metrics,
-    config: () => presentNow().config,
+    config: () => inUse.config,
     reload,
-    close: () => closeProcess(process, monitor, () => presentNow().close()),
+    close: () => closeServices(services, monitor, () => generation.close()),
   };
 }
 
 /** What a configuration decides, made of it as a whole; calls keep the one they began with. */
-interface Generation extends Present {
+interface Generation extends Readonly<InUse> {
+  readonly catalogue: Catalogue;
   readonly tokens: OpenBuyerTokens | undefined;
   readonly signing: OpenSigning | undefined;
   readonly ingressGuards: IngressGuards;
@@ -151,21 +151,19 @@ interface Generation extends Present {
   close(next?: Pick<Generation, 'tokens' | 'mandates'>): void;
 }
 
-/** `before`: the present one. @throws Error; what was opened is closed then */
-function openGeneration(config: GatewayConfig, process: Process, before?: Generation): Generation {
+/** `before`: the one in use. @throws Error; what was opened is closed then */
+function openGeneration(config: GatewayConfig, services: Services, before?: Generation): Generation {
   const catalogue = compileCatalogue(config);
   const routeOf = openRoutes(config, catalogue);
-  const ingressGuards = process.ingress.guards(config);
-  const checkouts = process.acp?.service(config, ingressGuards);
-  const tokens = openBuyerTokens(config, process.store.secrets, before?.tokens);
-  const signing = openSigning(config, process.log);
+  const ingressGuards = services.ingress.guards(config);
+  const checkouts = services.acp?.service(config, ingressGuards);
+  const tokens = openBuyerTokens(config, services.store.secrets, before?.tokens);
+  const signing = openSigning(config, services.log);
   const offers = compileOffers({ ...config, headRoom: headRoom(config) }, tokens, catalogue.bazaar, signing?.offers);
-  const mandates = process.mandateOpener.open(config, before?.mandates);
-  const mandateService = mandates?.service;
+  const mandates = services.mandateOpener.open(config, before?.mandates);
   const { clientOf } = ingressGuards;
-  const payments = process.payments?.sale({
-    ...{ config, tokens, catalogue, offers, mandateService, clientOf },
-    signer: signing?.purchases,
+  const payments = services.payments?.sale({
+    ...{ config, tokens, catalogue, offers, clientOf },
   });
   return {
     ...{ config, catalogue, routeOf, ingressGuards, checkouts, tokens, signing, offers, mandates, payments },
@@ -179,8 +177,10 @@ function openGeneration(config: GatewayConfig, process: Process, before?: Genera
   };
 }
 
-/** The rail stays open over all configurations, and is told what it needs of the present one. */
-function renewRail({ rail }: Pick<GatewayParts, 'rail'>, { config, offers }: Generation): void {
+/** Tells the services and the rail, which outlive it, what is in use from now on. */
+function putIntoUse(generation: Generation, inUse: InUse, { rail }: Pick<GatewayParts, 'rail'>): void {
+  const { config, loadedAtMs, catalogue, offers, mandates, routeOf } = generation;
+  Object.assign(inUse, { config, loadedAtMs, catalogue, offers, mandates, routeOf } satisfies InUse);
   if (config.x402 !== undefined) rail?.renew(config.x402, entriesOf(offers.values()));
 }
 
@@ -195,13 +195,13 @@ function closingOnFailure<Made>(next: Generation, present: Generation, make: () 
 }
 
 /** What agents, operators and the public reach. A request passes it line by line. */
-function agentsRoutes(generation: Generation, process: Process, monitor: Monitor): Router {
+function agentsRoutes(generation: Generation, services: Services, monitor: Monitor): Router {
   const { config, catalogue, routeOf, offers, checkouts, ingressGuards } = generation;
-  const { store, log, tracing, lifecycle, mounts, watch, passthrough, writeQueues, stream, budget } = process;
+  const { store, log, tracing, lifecycle, mounts, watch, passthrough, writeQueues, stream, budget } = services;
   const { server, merchant } = config;
-  const { loadedAdapters } = process;
+  const { loadedAdapters } = services;
   const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts, loadedAdapters };
-  const steps = purchase(generation, process);
+  const steps = purchase(generation, services);
   const app = plainRouter();
   app.use(identify(mounts), keepAccessRecord(watch), httpLog(log, tracing, shownPath(config, checkouts)));
   app.use(countUntilClosed(lifecycle));
@@ -218,7 +218,10 @@ function agentsRoutes(generation: Generation, process: Process, monitor: Monitor
   mountAdapters(app, adapters, steps);
   mountPublicRoutes(app, config, catalogue, () => monitor.adapterHealth());
   const unpaid = async (limit: number) => {
-    const [refused, failed = []] = await Promise.all([store.ledger.unpaid(limit), process.payments?.failedWork(limit)]);
+    const [refused, failed = []] = await Promise.all([
+      store.ledger.unpaid(limit),
+      services.payments?.failedWork(limit),
+    ]);
     const rows = [...refused.map(unpaidWork), ...failed];
     return rows.sort((a, b) => b.at.localeCompare(a.at)).slice(0, limit);
   };
@@ -226,7 +229,7 @@ function agentsRoutes(generation: Generation, process: Process, monitor: Monitor
   const operators = operatorRoutes(server.adminTokens, sources, ingressGuards.guesses);
   app.use(belowPath(['/api/receipts', '/api/events'], operators));
   mountPurchaseState(app, generation, store);
-  app.use(noRoute, errorHandler(process.onFailure));
+  app.use(noRoute, errorHandler(services.onFailure));
   return app;
 }
 
@@ -234,7 +237,7 @@ function agentsRoutes(generation: Generation, process: Process, monitor: Monitor
 function mountPurchaseState(
   app: ReturnType<typeof plainRouter>,
   { signing, payments, ingressGuards }: Generation,
-  { receipts }: Process['store'],
+  { receipts }: Services['store'],
 ): void {
   if (signing === undefined || payments === undefined) return;
   const answer = purchaseState({ findOwn: payments.findOwn, receipts, signer: signing.purchases });
@@ -243,31 +246,38 @@ function mountPurchaseState(
 }
 
 /** What every call passes behind its adapter, in this order, each under the name it is timed as. */
-function purchase(generation: Generation, process: Process): readonly RequestHandler[] {
+function purchase(generation: Generation, services: Services): readonly RequestHandler[] {
   const { catalogue, offers, payments, ingressGuards } = generation;
-  const { events, receipts, backend, deliveries, lifecycle, loadShedding } = process;
+  const { events, receipts, backend, deliveries, lifecycle, loadShedding } = services;
   const mandateService = generation.mandates?.service;
-  const step = timed(process.watch.layer);
+  const signer = generation.signing?.purchases;
+  const step = timed(services.watch.layer);
+  const tracked = (middleware: RequestHandler): RequestHandler => trackInFlight(lifecycle, middleware);
   // Where one of these refuses a call whose payment is known, the call goes on behind them.
   const knownFirst = (...steps: readonly RequestHandler[]): readonly RequestHandler[] =>
-    payments === undefined ? steps : [inOrder(steps, payments.refused)];
+    payments === undefined ? steps : [inOrder(steps, payments.collector.refused)];
+  const { selling = createSelling(offers) } = payments ?? {};
   return [
     step('admit', limitConcurrency(lifecycle, loadShedding.slots)),
     ...knownFirst(
       step('resolve', resolve(catalogue, events)),
       step('validate', validate(generation.leadsElsewhere)),
-      step('challenge', challenge(payments?.selling ?? createSelling(offers), mandateService)),
+      step('challenge', challenge(selling, mandateService)),
     ),
-    holdWhileFenced(process.fence),
-    ...(payments === undefined ? [] : knownFirst(step('verify', payments.middleware.verify))),
-    ...(mandateService === undefined
+    holdWhileFenced(services.fence),
+    ...(payments === undefined
       ? []
-      : knownFirst(step('authorize', trackInFlight(lifecycle, authorize(mandateService))))),
-    ...(payments === undefined ? [] : [step('settle', payments.middleware.settle)]),
-    step('forward', trackInFlight(lifecycle, forward(backend.exchange, deliveries))),
-    step(
-      'conclude',
-      ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts, generation.signing?.purchases))),
-    ),
+      : knownFirst(step('verify', tracked(verify(selling, payments.verifier, payments.gate, mandateService))))),
+    ...(mandateService === undefined ? [] : knownFirst(step('authorize', tracked(authorize(mandateService))))),
+    ...(payments === undefined
+      ? []
+      : [
+          step(
+            'settle',
+            tracked(settle(selling, payments.settler, payments.gate, payments.collector, mandateService, signer)),
+          ),
+        ]),
+    step('forward', tracked(forward(backend.exchange, deliveries))),
+    step('conclude', ingressGuards.unlessPaid(tracked(deliver(deliveries, receipts, signer)))),
   ];
 }

@@ -30,21 +30,21 @@ export interface IngressGuards {
 const UNLIMITED = { perSecond: Number.POSITIVE_INFINITY, burst: Number.POSITIVE_INFINITY };
 
 /**
- * Opens limits and watch, and shows at `/metrics` what they refuse and find. `now`: the present
- * configuration. A changed limit holds for what was counted before.
+ * Opens limits and watch, and shows at `/metrics` what they refuse and find. `inUse`: the
+ * configuration in use. A changed limit holds for what was counted before.
  */
 export function openIngressCounts(
-  now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'server'>,
+  inUse: { readonly config: Pick<GatewayConfig, 'backend' | 'limits' | 'server'> },
   log: Log,
   metrics: Metrics,
 ) {
   const limited = { call: 0, operator_token: 0, acp_token: 0 };
-  const buckets = createTokenBuckets(() => now().limits.rate ?? UNLIMITED);
+  const buckets = createTokenBuckets(() => inUse.config.limits.rate ?? UNLIMITED);
   const wrongTries = { operators: countFailedAttempts(), checkouts: countFailedAttempts() };
   const count = (what: keyof typeof limited) => (): void => {
     limited[what] += 1;
   };
-  const { origin } = now().backend;
+  const { origin } = inUse.config.backend;
   const watch = isLoopbackUrl(origin) ? watchExposure({ port: portOf(origin), onChange: exposureLog(log) }) : undefined;
   const exposed = (): boolean => watch?.exposure() !== undefined;
 

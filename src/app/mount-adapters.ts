@@ -61,13 +61,13 @@ const INVOKE_PATH = '/api/resources/:id/invoke';
 export function mountAdapters(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, budget, ingressGuards, checkouts, loadedAdapters } = parts;
   const { protocols, merchant } = config;
-  const { http, mcp, a2a } = protocols;
+  const { mcp, a2a } = protocols;
   const { version } = release;
   const mount = (channel: Channel, paths: string[], adapter: RequestHandler): void => {
     agents.post(paths, [...ofChannel(channel, [...ingressGuards.entrance, adapter]), ...purchase]);
     agents.all(paths, allowOnly('POST'));
   };
-  if (http.enabled) mount('http', [INVOKE_PATH], httpAdapter(headRoom(config).plain));
+  if (protocols.http.enabled) mount('http', [INVOKE_PATH], httpAdapter(headRoom(config).plain));
   if (loadedAdapters.mcp !== undefined)
     mount('mcp', withSlash(mcp.mountPath), loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
   if (loadedAdapters.a2a !== undefined) {

@@ -67,14 +67,14 @@ interface OpenedAcp {
 /** Every call passes its entrance first. */
 type Guards = Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
 
-/** ACP is enabled. `now`: the present configuration. */
-export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp {
-  const connection = createExchange({ origin: enabledOf(now()).backend.origin, reuse: false });
+/** ACP is enabled. `inUse`: the configuration in use. */
+export function openAcp(inUse: { readonly config: CheckoutSettings }, parts: AcpParts): OpenedAcp {
+  const connection = createExchange({ origin: enabledOf(inUse.config).backend.origin, reuse: false });
   const shared = {
     ...parts,
     exchange: held(connection.exchange, parts.fence),
     checkoutWatch: watchCheckouts(parts.metrics, parts.log),
-    own: new Slots(() => enabledOf(now()).maxInFlight),
+    own: new Slots(() => enabledOf(inUse.config).maxInFlight),
   };
   return {
     service(config, guards) {

@@ -16,17 +16,17 @@ export interface Backend extends WatchedBackend {
 /** The values of `acg_backend_breaker`. */
 const BREAKER = { closed: 0, probation: 1, open: 2 } as const;
 
-/** `now`: the present configuration, whose headers a probe carries. */
+/** `inUse`: the configuration in use, whose headers a probe carries. */
 export function openBackend(
-  now: () => Pick<GatewayConfig, 'backend'>,
+  inUse: { readonly config: Pick<GatewayConfig, 'backend'> },
   fence: Pick<Fence, 'pass'>,
   log: Log,
   metrics: Metrics,
 ): Backend {
-  const { origin, probePath: path } = now().backend;
+  const { origin, probePath: path } = inUse.config.backend;
   const backend = watchBackend({
     origin,
-    probe: path === undefined ? undefined : { path, headers: () => now().backend.headers },
+    probe: path === undefined ? undefined : { path, headers: () => inUse.config.backend.headers },
     onChange: reachLog(log),
   });
   const reachable = (): boolean => backend.facts().state !== 'open';

@@ -29,7 +29,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 interface PassthroughParts {
   /** The present configuration. */
-  readonly now: () => GatewayConfig;
+  readonly inUse: { readonly config: GatewayConfig };
   /** Of the start: what of them may change is read where it is used. */
   readonly settings: PassthroughSettings;
   /** Whose a request is now. */
@@ -45,12 +45,12 @@ interface PassthroughParts {
 
 /** Opens what passes to the backend. */
 export function openPassthrough(parts: PassthroughParts) {
-  const { now, settings, lifecycle, fence, log, metrics, routeOf } = parts;
-  const { origin, pathPrefix } = now().backend;
+  const { inUse, settings, lifecycle, fence, log, metrics, routeOf } = parts;
+  const { origin, pathPrefix } = inUse.config.backend;
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
-  const admission = createAdmission(() => now().limits.maxPassthrough, parts.busy);
-  const lasting = new Places(() => now().limits.maxUpgrades, 'share');
+  const admission = createAdmission(() => inUse.config.limits.maxPassthrough, parts.busy);
+  const lasting = new Places(() => inUse.config.limits.maxUpgrades, 'share');
   const ends = noEnds();
   const upgradeEnds = noUpgradeEnds();
   const relayed = {
@@ -58,10 +58,10 @@ export function openPassthrough(parts: PassthroughParts) {
     lasting,
     pathPrefix,
     idleTimeoutMs,
-    clientOf: (req: IncomingMessage) => clientNetwork(now().server.trustProxy)(req),
+    clientOf: (req: IncomingMessage) => clientNetwork(inUse.config.server.trustProxy)(req),
     watchIdle: createIdleWatch(idleTimeoutMs),
-    publicUrl: publicUrls(origin, pathPrefix, now().merchant.publicBaseUrl),
-    factsOf: readFacts(now),
+    publicUrl: publicUrls(origin, pathPrefix, inUse.config.merchant.publicBaseUrl),
+    factsOf: readFacts(inUse),
   };
   const pass = passRequests({
     ...relayed,
@@ -92,7 +92,7 @@ export function openPassthrough(parts: PassthroughParts) {
   });
   metrics.gauge({
     name: 'acg_passthrough_running',
-    help: 'Requests that pass to the backend now, without event streams; at most limits.maxPassthrough.',
+    help: 'Requests that pass to the backend inUse, without event streams; at most limits.maxPassthrough.',
     read: () => admission.running(),
   });
   metrics.gauge({
@@ -166,14 +166,16 @@ function sendPage(res: Response, thrown: unknown, onFailure: FailureListener): v
  * Facts of a request for the backend. The scheme is that which the nearest trusted proxy names,
  * else that of the public address.
  */
-function readFacts(now: () => GatewayConfig): (req: IncomingMessage, requestId: string) => ForwardedFacts {
-  const { backend, merchant } = now();
+function readFacts(inUse: {
+  readonly config: GatewayConfig;
+}): (req: IncomingMessage, requestId: string) => ForwardedFacts {
+  const { backend, merchant } = inUse.config;
   const publicProto = new URL(merchant.publicBaseUrl).protocol === 'https:' ? 'https' : 'http';
   const { host: ownHost } = new URL(backend.origin);
   let known: GatewayConfig | undefined;
-  let passes = passedTo(now());
+  let passes = passedTo(inUse.config);
   return (req, requestId) => {
-    const config = now();
+    const config = inUse.config;
     if (config !== known) passes = passedTo(config);
     known = config;
     const { trustProxy } = config.server;

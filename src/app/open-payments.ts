@@ -1,19 +1,16 @@
 /**
- * Opens everything between a challenge and the backend: the middleware that verifies and settles,
- * the recorder of deliveries, and the reconciler that finishes what attempts left behind.
+ * Opens what payments need between a challenge and the backend: what verifies and settles, the
+ * recorder of deliveries, and the reconciler that finishes what attempts left behind.
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { RequestHandler } from 'express';
 import type { WatchedBackend } from '../backend/backend-connection.ts';
 import { type BackendRequest, NONE_RELAYED, TOO_LARGE } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { USUAL_LIMITS } from '../config/sections/resources.ts';
 import { protocolOf } from '../events/event.ts';
 import { type EventSink, type Journal, openJournal } from '../events/journal.ts';
-import type { MandateService } from '../mandates/mandate-service.ts';
 import { createDeliveryRecorder, type DeliveryRecorder } from '../payments/delivery/delivery-recorder.ts';
-import type { PurchaseSigner } from '../payments/delivery/purchase-signer.ts';
 import { type Deliverable, fetchForBuyer } from '../payments/delivery/redelivery.ts';
 import { MAX_PAUSE_MS } from '../payments/ledger/invariants.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
@@ -32,14 +29,12 @@ import { createLeases, type Leases } from '../payments/settlement/reservations.t
 import { createSettler, type SettlementParts, type Settler, UNKEPT } from '../payments/settlement/settle.ts';
 import { readStoredProof, storedMethod, unreadable } from '../payments/settlement/stored-purchase.ts';
 import { createUnpaidWork, type SharedWork } from '../payments/settlement/unpaid-work.ts';
-import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
+import { createProofVerifier, createUnprovenSignatures, type ProofVerifier } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import { whyElsewhere } from '../payments/x402/wire/elsewhere.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
-import { trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
-import { settle } from '../pipeline/middleware/settle.ts';
-import { verify } from '../pipeline/middleware/verify.ts';
+import type { SettlementGate } from '../pipeline/middleware/settle.ts';
 import {
   backendOfRemoved,
   type Collector,
@@ -68,7 +63,7 @@ type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | '
 /** What payments share with the rest of the gateway, over all configurations. */
 interface PaymentParts {
   /** The present configuration. */
-  readonly now: () => PaymentSettings;
+  readonly inUse: { readonly config: PaymentSettings };
   /** Undefined when nothing has a price. */
   readonly rail: X402Rail | undefined;
   readonly ledger: PaymentLedger;
@@ -91,19 +86,17 @@ interface SaleParts {
   readonly tokens: BuyerTokens | undefined;
   readonly catalogue: Catalogue;
   readonly offers: Offers;
-  /** Undefined: no mandates are accepted. */
-  readonly mandateService: MandateService | undefined;
   readonly clientOf: ClientOf;
-  /** Undefined: nothing is signed for buyers. */
-  readonly signer: PurchaseSigner | undefined;
 }
 
-/** The payments of one configuration. */
+/** The payments of one configuration, from which the middleware is made. */
 interface Payments {
   readonly selling: Selling;
-  readonly middleware: { readonly verify: RequestHandler; readonly settle: RequestHandler };
+  readonly verifier: ProofVerifier;
+  readonly settler: Pick<Settler, 'settle'>;
+  readonly gate: SettlementGate;
   /** Answers for the steps that refuse a call. */
-  readonly refused: Collector['refused'];
+  readonly collector: Collector;
   /** Finds the purchase that a buyer asks about. */
   readonly findOwn: FindOwn;
 }
@@ -112,23 +105,19 @@ export type OpenedPayments = NonNullable<ReturnType<typeof openPayments>>;
 
 /** Opens attempts, leases, and what waits for them. Undefined when nothing has a price. */
 export function openPayments(parts: PaymentParts) {
-  const { now, ledger, backend, lifecycle, log, metrics } = parts;
-  const { x402 } = now();
+  const { inUse, ledger, backend, log, metrics } = parts;
+  const { x402 } = inUse.config;
   if (parts.rail === undefined || x402 === undefined) return undefined;
   const rail = metrics.payments.rail(parts.rail);
   showRail(metrics, rail);
   const leases = createLeases(ledger);
   const onUnclaimed = countUnclaimed(log, metrics);
-  const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork, undefined, parts.work);
-  const settler = createSettler({
+  const unpaidWork = createUnpaidWork(() => inUse.config.limits.unpaidWork, undefined, parts.work);
+  const settlement = {
     ...{ ledger, rail, leases, unpaidWork, onUnclaimed, onUnpaid: countUnpaid(log, metrics) },
-    get payToExclusive() {
-      return (now().x402 ?? x402).payToExclusive;
-    },
-    get onStoreLoss() {
-      return (now().x402 ?? x402).onStoreLoss;
-    },
-  });
+    ...payeeRules(x402),
+  };
+  const settler = createSettler(settlement);
   const joined = joining(settler, ledger);
   const unproven = createUnprovenSignatures();
   metrics.counter({
@@ -147,7 +136,7 @@ export function openPayments(parts: PaymentParts) {
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
     /** The payments as a configuration wants them. */
-    sale({ config, tokens, catalogue, offers, mandateService, clientOf, signer }: SaleParts): Payments | undefined {
+    sale({ config, tokens, catalogue, offers, clientOf }: SaleParts): Payments | undefined {
       if (tokens === undefined) return undefined;
       const verifier = createProofVerifier(examine, { unproven, tokens, replaced, assetDecimals });
       const networkOf = wideNetwork(clientOf);
@@ -159,18 +148,13 @@ export function openPayments(parts: PaymentParts) {
         ...{ find: createFindKnown(ledger, scope), verifier, networkOf, catalogue },
         ...{ events: parts.events, removed: removedBackend(config) },
       });
-      return {
-        selling,
-        middleware: {
-          verify: trackInFlight(lifecycle, verify(selling, verifier, { networkOf, noteProof }, mandateService)),
-          settle: trackInFlight(lifecycle, settle(selling, joined, gate, collector, mandateService, signer)),
-        },
-        refused: collector.refused,
-        findOwn: createFindOwn(ledger, scope),
-      };
+      return { selling, verifier, settler: joined, gate, collector, findOwn: createFindOwn(ledger, scope) };
     },
-    /** The offers of one configuration take the place of those of another. */
-    replaceOffers: (before: Offers, after: Offers) => replaced.replace(before, after),
+    /** From now on a configuration and its offers are in use, in the place of those before. */
+    use({ x402: next }: PaymentSettings, before: Offers, after: Offers): void {
+      if (next !== undefined) Object.assign(settlement, payeeRules(next));
+      replaced.replace(before, after);
+    },
     /** Work for which there was nothing to pay. */
     failedWork: (limit: number) => unpaidWork.failed(limit),
     /** No new background work; resolves when what runs is done, or after `atMostMs`. */
@@ -178,6 +162,11 @@ export function openPayments(parts: PaymentParts) {
     /** Gives up the leases of this process, so that no other one waits for their end. */
     releaseLeases: () => leases.releaseAll(),
   };
+}
+
+/** What a settlement reads of the configuration in use. */
+function payeeRules({ payToExclusive, onStoreLoss }: X402Config): Pick<X402Config, 'payToExclusive' | 'onStoreLoss'> {
+  return { payToExclusive, onStoreLoss };
 }
 
 /** How a removed resource is called: its own headers are in the configuration no more. */
@@ -211,12 +200,12 @@ export function openBuyerTokens(
 
 /** The recorder of deliveries, which logs and counts what the store did not take. */
 export function openDeliveryRecorder(
-  now: () => Pick<GatewayConfig, 'x402'>,
+  inUse: { readonly config: Pick<GatewayConfig, 'x402'> },
   ledger: PaymentLedger,
   log: Log,
   metrics: Metrics,
 ): DeliveryRecorder {
-  return createDeliveryRecorder(ledger, () => (now().x402?.keepAnswerSeconds ?? 0) * 1_000, {
+  return createDeliveryRecorder(ledger, () => (inUse.config.x402?.keepAnswerSeconds ?? 0) * 1_000, {
     unwritten(facts) {
       metrics.dropped('delivery', 1);
       log.error(facts, 'a delivery is not written');
@@ -280,9 +269,9 @@ function settlementGate({ lifecycle, fence }: Pick<PaymentParts, 'lifecycle' | '
 }
 
 function openReconciler(parts: PaymentParts, settler: Settler, { running }: Pick<Leases, 'running'>): Reconciler {
-  const { now, ledger, backend, events, deliveries, log, metrics } = parts;
+  const { inUse, ledger, backend, events, deliveries, log, metrics } = parts;
   const deliverableOf = ({ resourceId, backendRequest }: PaymentRecord): Deliverable => {
-    const config = now();
+    const config = inUse.config;
     const resource = config.resources.find(({ id }) => id === resourceId);
     return resource === undefined
       ? removedDeliverable(storedMethod(backendRequest), removedBackend(config))
@@ -296,7 +285,7 @@ function openReconciler(parts: PaymentParts, settler: Settler, { running }: Pick
     running,
     gateOpen: settlementGate(parts),
     journalOf: (record) => journalOf(record, events),
-    isOurs: (record) => isOurs(record, now().merchant),
+    isOurs: (record) => isOurs(record, inUse.config.merchant),
     deliverable: deliverableOf,
     deliver: (paid, journal) => fetchForBuyer(paid, deliverableOf(paid.record), journal, backend.exchange, deliveries),
     reserveBackend: backend.reserve,

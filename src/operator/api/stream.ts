@@ -53,7 +53,7 @@ interface StreamParts {
   readonly feed: EventFeed;
   readonly gate: StreamGate;
   /** Streams at the same time, which clients share; read for each new one. */
-  readonly maxStreams: number;
+  readonly maxStreams: number | (() => number);
   readonly clientOf: ClientOf;
   /** Called once when the store begins to fail, not for every attempt. */
   readonly onTrouble: (cause: unknown) => void;
@@ -68,7 +68,7 @@ export function openEventStream(parts: StreamParts) {
   const { feed, gate, onTrouble } = parts;
   const hub = new StreamHub(feed, onTrouble);
   const readers = new Set<StreamReader>();
-  const places = new Places(() => parts.maxStreams, 'share');
+  const places = new Places(parts.maxStreams, 'share');
   let cut = 0;
   /** Ends every stream. */
   const close = (): void => {

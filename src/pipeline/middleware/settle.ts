@@ -35,8 +35,9 @@ import { type PaymentMandate, paymentMandate } from '../steps/payment-mandate.ts
 import { requirePayment, type Selling } from '../steps/payment-required.ts';
 import { signDelivery } from '../steps/sign-delivery.ts';
 
-/** Whether the gateway may still start to move money; asked again immediately before it does. */
-interface SettlementGate {
+/** What a settlement asks of the process. */
+export interface SettlementGate {
+  /** Whether the gateway may still start to move money; asked again right before it does. */
   accepting(): boolean;
   /** Holds an open connection to the backend: no money moves without one. */
   readonly reserveBackend: ReserveBackend;

@@ -1,6 +1,6 @@
 /**
- * Opens what a gateway has once, however often its configuration is loaded: what keeps state or
- * connections. It reads limits and settings from the present configuration where it uses them.
+ * Opens what outlives a configuration: what keeps state or connections. It reads the limits and
+ * settings of the configuration in use where it needs them.
  */
 
 import type { GatewayConfig } from '../config/document/config.ts';
@@ -39,7 +39,6 @@ import { openWriteQueues } from './write-queues.ts';
 const WRITE_DOWN_MS = 2_000;
 
 const OWN: Route = { kind: 'own' };
-const NO_OFFERS: Offers = new Map();
 
 /** What a gateway is made of; the caller opened it and closes it. */
 export interface GatewayParts {
@@ -56,16 +55,25 @@ export interface GatewayParts {
   readonly busy?: () => number;
 }
 
-/** What of the present configuration is asked for while the process runs. */
-export interface Present {
-  readonly config: GatewayConfig;
+/** The configuration in use, and what is made of it; a reload replaces all members. */
+export interface InUse {
+  config: GatewayConfig;
   /** When it was loaded, Unix milliseconds. */
-  readonly loadedAtMs: number;
-  readonly catalogue: Catalogue;
-  readonly offers: Offers;
-  readonly mandates: OpenMandates | undefined;
+  loadedAtMs: number;
+  /** Undefined until the first one is made. */
+  catalogue: Catalogue | undefined;
+  offers: Offers;
+  mandates: OpenMandates | undefined;
   /** Undefined: all requests are the gateway's own. */
-  readonly routeOf: ((req: RequestLine) => Route) | undefined;
+  routeOf: ((req: RequestLine) => Route) | undefined;
+}
+
+/** Nothing is made of the first configuration yet. */
+export function firstInUse(config: GatewayConfig): InUse {
+  return {
+    ...{ config, loadedAtMs: Date.now(), catalogue: undefined },
+    ...{ offers: new Map(), mandates: undefined, routeOf: undefined },
+  };
 }
 
 /** Loads what the configuration enables and nothing else: to enable more needs a restart. */
@@ -80,35 +88,33 @@ async function loadEnabled(config: GatewayConfig, store: Store) {
 }
 
 /** Everything that outlives a configuration, open. */
-export type Process = Awaited<ReturnType<typeof openProcess>>;
+export type Services = Awaited<ReturnType<typeof openServices>>;
 
-/** `present`: undefined until the first configuration is in use. */
-export async function openProcess(parts: GatewayParts, present: () => Present | undefined) {
+/** Nothing needs to be made of `inUse` yet. */
+export async function openServices(parts: GatewayParts, inUse: InUse) {
   const { store, log, tracing = PASSED_ON } = parts;
-  // What is opened here may read the configuration before anything is made of it.
-  const now = (): GatewayConfig => present()?.config ?? parts.config;
   // All is loaded before a connection is opened: loading holds up the answers to deadlines.
-  const { checkouts, passing, loadedAdapters, mandateOpener } = await loadEnabled(now(), store);
-  await requireService(store, now().merchant, log);
+  const { checkouts, passing, loadedAdapters, mandateOpener } = await loadEnabled(inUse.config, store);
+  await requireService(store, inUse.config.merchant, log);
   const lifecycle = createLifecycle();
   const fence = createFence();
   const metrics = createMetrics({
-    sold: (id) => present()?.catalogue.byId.has(id) === true,
-    offers: () => present()?.offers ?? NO_OFFERS,
+    sold: (id) => inUse.catalogue?.byId.has(id) === true,
+    offers: () => inUse.offers,
     census: () => store.census(),
   });
   const ledger = metrics.payments.ledger(store.ledger);
   const writeQueues = openWriteQueues(store, log, metrics);
   const { events, receipts } = writeQueues;
   const housekeeping = startHousekeeping(store, log, metrics);
-  const ingress = openIngressCounts(now, log, metrics);
-  const backend = openBackend(now, fence, log, metrics);
-  const deliveries = openDeliveryRecorder(now, ledger, log, metrics);
-  const proofs = new ProofStanding(wideNetwork((req) => clientNetwork(now().server.trustProxy)(req)));
+  const ingress = openIngressCounts(inUse, log, metrics);
+  const backend = openBackend(inUse, fence, log, metrics);
+  const deliveries = openDeliveryRecorder(inUse, ledger, log, metrics);
+  const proofs = new ProofStanding(wideNetwork((req) => clientNetwork(inUse.config.server.trustProxy)(req)));
   const shared = { lifecycle, fence, ledger, events, deliveries, backend, log, metrics };
   const payments = openPayments({
     ...shared,
-    now,
+    inUse,
     rail: parts.rail,
     work: parts.store.work,
     noteProof: proofs.note,
@@ -116,16 +122,14 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const stream = openEventStream({
     feed: store.feed,
     gate: lifecycle,
-    get maxStreams() {
-      return now().limits.maxStreams;
-    },
-    clientOf: (req) => clientNetwork(now().server.trustProxy)(req),
+    maxStreams: () => inUse.config.limits.maxStreams,
+    clientOf: (req) => clientNetwork(inUse.config.server.trustProxy)(req),
     onTrouble: (cause) => log.warn({ err: cause }, 'event streams wait for the store'),
   });
-  const mounts = idPrefixes(now().protocols);
-  const routeOf = (req: RequestLine): Route => present()?.routeOf?.(req) ?? OWN;
+  const mounts = idPrefixes(inUse.config.protocols);
+  const routeOf = (req: RequestLine): Route => inUse.routeOf?.(req) ?? OWN;
   const loadShedding = openLoadShedder({
-    maxInFlight: () => now().limits.maxInFlight,
+    maxInFlight: () => inUse.config.limits.maxInFlight,
     mounts,
     lifecycle,
     carriesProof: ({ headers }) => headers[PAYMENT_SIGNATURE] !== undefined,
@@ -135,15 +139,15 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
     onLost: (slots) => log.error({ slots }, 'a bug: slots outlived the longest call and are free again; restart'),
     ...(parts.busy === undefined ? {} : { busy: parts.busy }),
   });
-  const budget = createAnswerBudget(() => now().limits.maxBufferedBytes);
+  const budget = createAnswerBudget(() => inUse.config.limits.maxBufferedBytes);
   const watch = watchOver(metrics.calls, tracing);
   const onFailure = failureLog(log);
-  const acp = checkouts?.openAcp(now, { ...shared, store, receipts, loadShedding, watch, onFailure });
-  const settings = now().backend.passthrough;
+  const acp = checkouts?.openAcp(inUse, { ...shared, store, receipts, loadShedding, watch, onFailure });
+  const settings = inUse.config.backend.passthrough;
   const passthrough =
     settings &&
     passing?.openPassthrough({
-      ...{ now, settings, routeOf, lifecycle, fence, log, metrics, onFailure },
+      ...{ inUse, settings, routeOf, lifecycle, fence, log, metrics, onFailure },
       busy: loadShedding.busy,
     });
   const exchanges = allExchanges(backend, acp?.connection, passthrough);
@@ -154,20 +158,20 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
 }
 
 /**
- * Looks at what readiness depends on, and shows it at `/metrics`. `process`: of the same gateway;
- * the first configuration is in use.
+ * Looks at what readiness depends on, and shows it at `/metrics`. The first
+ * configuration is in use.
  */
-export function startMonitoring(parts: GatewayParts, process: Process, present: () => Present): Monitor {
+export function startMonitoring(parts: GatewayParts, services: Services, inUse: InUse): Monitor {
   const { store, log } = parts;
   const { lifecycle, fence, ingress, backend, metrics, events, receipts, stream, loadShedding, budget, tracing } =
-    process;
-  const { mandates } = present();
+    services;
+  const { mandates } = inUse;
   const { exposed } = ingress;
   const monitor = startMonitor({
     ...watched({
       ...parts,
       // Which issuers are trusted may change; whether mandates are accepted does not.
-      trust: mandates && { check: () => (present().mandates ?? mandates).trust.check() },
+      trust: mandates && { check: () => (inUse.mandates ?? mandates).trust.check() },
     }),
     gate: lifecycle,
     fenced: () => fence.up(),
@@ -180,7 +184,7 @@ export function startMonitoring(parts: GatewayParts, process: Process, present: 
     lifecycle,
     fence,
     monitor,
-    loadedAtMs: () => present().loadedAtMs,
+    loadedAtMs: () => inUse.loadedAtMs,
     tracing,
     waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
     unreadable: () => store.unreadable?.() ?? {},
@@ -192,23 +196,23 @@ export function startMonitoring(parts: GatewayParts, process: Process, present: 
 }
 
 /**
- * Flushes what waits for the store and stops the background work. `closePresent`: the present
- * configuration's own.
+ * Flushes what waits for the store and stops the background work. `closeInUse`: what the
+ * configuration in use has.
  */
-export async function closeProcess(process: Process, monitor: Monitor, closePresent: () => void): Promise<void> {
-  const { lifecycle, payments, backend, acp } = process;
+export async function closeServices(services: Services, monitor: Monitor, closeInUse: () => void): Promise<void> {
+  const { lifecycle, payments, backend, acp } = services;
   monitor.close();
-  process.stream.close();
-  process.ingress.close();
-  process.loadShedding.close();
-  process.passthrough?.close();
+  services.stream.close();
+  services.ingress.close();
+  services.loadShedding.close();
+  services.passthrough?.close();
   await payments?.stopReconciling(WRITE_DOWN_MS);
   // A backend that is still silent has had the time of the drain; its calls end as undelivered.
   await Promise.all([backend.abort(), acp?.connection.abort()]);
   await lifecycle.idle(WRITE_DOWN_MS);
-  closePresent();
+  closeInUse();
   await payments?.releaseLeases();
-  await process.mandateOpener.close();
-  await process.writeQueues.close();
-  await process.housekeeping.stop();
+  await services.mandateOpener.close();
+  await services.writeQueues.close();
+  await services.housekeeping.stop();
 }
