@@ -61,13 +61,13 @@ verify: $(INSTALLED) ## the same at full length, one after the other: hours
 verify-admission: $(INSTALLED) ## every way of injection, judged by Kubernetes' own admission code: 324 MB and a long build the first time
 	@node verification/admission/main.ts
 
-check: $(INSTALLED) ## types, lint, format, tables of keys
+check: $(INSTALLED) ## types, lint, format, what the schema of the configuration gives
 	@tsc --project .
 	@tsc --project src/operator/console
 	@biome check --error-on-warnings .
 	@node tools/docs/configuration.ts
 
-format: $(INSTALLED) ## repair what lint and format can repair, and write the tables of docs/configuration.md
+format: $(INSTALLED) ## repair what lint and format can repair, and write what the schema of the configuration gives
 	@biome check --write .
 	@node tools/docs/configuration.ts --write
 

@@ -11,7 +11,6 @@ import { warningsOf } from './app/route-warnings.ts';
 import { closed, listenAt, type Opened } from './cli/closing.ts';
 import { openAgents } from './cli/open-agents.ts';
 import { loadConfig, parseConfig } from './config/load.ts';
-import { secretsOf } from './config/secrets.ts';
 import { createRail, type X402Rail } from './payments/x402/create-rail.ts';
 import { createListener } from './server/listener/listen.ts';
 import type { Store } from './store/documents/store.ts';
@@ -72,7 +71,7 @@ export async function createGateway(options: GatewayOptions): Promise<OpenGatewa
     typeof options.config === 'string'
       ? loadConfig({ path: options.config, env })
       : parseConfig(JSON.stringify(options.config), env);
-  const log = createLog(options.logLevel ?? 'info', secretsOf(config), options.log);
+  const log = createLog(options.logLevel ?? 'info', config.secrets, options.log);
   const { store, rail } = options;
   const opened: Opened = [];
   const hooks = { drain: () => drained(), release: async () => undefined };

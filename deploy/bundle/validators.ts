@@ -5,7 +5,7 @@ import type { Plugin } from 'rolldown';
 import { createEngine } from '../../src/adapters/acp/validation/engine.ts';
 import { referenceTo } from '../../src/adapters/acp/validation/schemas.ts';
 import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/adapters/acp/validation/types.ts';
-import { createConfigEngine } from '../../src/config/engine.ts';
+import { createConfigEngine } from '../../src/config/compiled.ts';
 import { createEngine as createSchemaEngine } from '../../src/resources/schemas/engine.ts';
 import { DIALECT } from '../../src/resources/schemas/keywords.ts';
 import { leanConfigSchema } from './lean-schema.ts';

@@ -4,7 +4,8 @@ import { describe, it } from 'node:test';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { USUALLY_INTERNAL } from '../../src/passthrough/settings.ts';
-import { DOCUMENT, keysOf, tablesIn, withTables } from '../../tools/docs/configuration.ts';
+import { DOCUMENT, keysOf, TYPES, tablesIn, withTables } from '../../tools/docs/configuration.ts';
+import { documentTypes } from '../../tools/docs/document-types.ts';
 
 const TEXT = readFileSync(DOCUMENT, 'utf8');
 const SECTIONS = tablesIn(TEXT).flatMap((sections) => sections.split(', '));
@@ -26,6 +27,11 @@ function count(name: string, value: unknown): number {
     0,
   );
 }
+
+describe('the types of the document', () => {
+  it('are those that the schema gives (make format writes them)', () =>
+    assert.equal(documentTypes(), readFileSync(TYPES, 'utf8')));
+});
 
 describe('docs/configuration.md', () => {
   it('has the tables that the schema gives (make format writes them)', () => {

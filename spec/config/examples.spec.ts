@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { createConfigEngine } from '../../src/config/engine.ts';
+import { createConfigEngine } from '../../src/config/compiled.ts';
 
 const CONFIGURATIONS = globSync('deploy/**/*.{yaml,yml}').filter((file) =>
   /^merchant:/m.test(readFileSync(file, 'utf8')),

@@ -120,7 +120,7 @@ describe('the environment', () => {
     const config = load({ 'server.adminToken': at('ADMIN_SECRET_NAME_NOT_SET') }, env);
     assert.deepEqual(config.server.adminTokens, ['admin-from-env']);
     assert.equal(config.backend.origin, 'http://127.0.0.1:9999');
-    assert.deepEqual(config.storage.engine, { kind: 'redis', url: 'redis://store.example:6379' });
+    assert.deepEqual(config.storage.engine, { kind: 'redis', url: 'redis://store.example:6379', replicas: 0 });
   });
   it('reads each of them from a file as well', () => {
     const config = load({}, { ADMIN_TOKEN_FILE: file('token', 'from-file\n') });

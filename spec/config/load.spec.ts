@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, it } from 'node:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { after, describe, it } from 'node:test';
 import { MAX_YAML_BYTES } from '../../src/config/document/parse.ts';
 import { configPath, MAX_CONFIG_BYTES } from '../../src/config/document/read.ts';
 import { loadConfig, parseConfig } from '../../src/config/load.ts';
 import { configWarnings } from '../../src/config/warnings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
-import { load, PAYEE } from './document/document.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
+import { changed, load, PAYEE } from './document/document.ts';
 import { file, folder } from './files.ts';
 
 const SAMPLE = new URL('../../deploy/examples/config.yaml', import.meta.url).pathname;
@@ -98,11 +99,7 @@ describe('what a document leaves out', () => {
     assert.deepEqual(config.protocols, {
       http: { enabled: true },
       mcp: { enabled: false, mountPath: '/mcp' },
-      a2a: {
-        ...{ enabled: false, mountPath: '/a2a', errorProfile: 'gateway' },
-        ...{ description: undefined, provider: undefined, documentationUrl: undefined, iconUrl: undefined },
-        signingKey: undefined,
-      },
+      a2a: { enabled: false, mountPath: '/a2a', errorProfile: 'gateway' },
       acp: { enabled: false, mountPath: '/acp' },
     });
     const [report] = config.resources;
@@ -210,4 +207,34 @@ describe('what is derived', () => {
     assert.match(warning ?? '', /shorter than 16/);
     assert.doesNotMatch(warning ?? '', /fifteen/);
   });
+});
+
+const ends = new AsyncDisposableStack();
+after(() => ends.disposeAsync());
+
+/** A configuration in a folder of its own that names this database. */
+async function configured(path: string) {
+  const folder = await temporaryDirectory(ends, 'acg-relative-');
+  const file = join(folder, 'config.yaml');
+  writeFileSync(file, JSON.stringify(changed({ storage: { sqlite: { path } } })));
+  const load = (named: string = file) => loadConfig({ path: named, env: {} }).storage.engine;
+  return { folder, file, load };
+}
+
+describe('the path of the database', () => {
+  it('is relative to the folder of the configuration file, whatever folder that is', async () => {
+    const { folder, load } = await configured('./data/gateway.db');
+    assert.deepEqual(load(), { kind: 'sqlite', path: join(folder, 'data/gateway.db') });
+  });
+
+  it('is the same for a file that is named by a relative path', async () => {
+    const { folder, file, load } = await configured('gateway.db');
+    assert.deepEqual(load(relative(process.cwd(), file)), { kind: 'sqlite', path: join(folder, 'gateway.db') });
+  });
+
+  for (const path of ['/var/lib/gateway.db', ':memory:'])
+    it(`stays ${path}`, async () => {
+      const { load } = await configured(path);
+      assert.deepEqual(load(), { kind: 'sqlite', path });
+    });
 });

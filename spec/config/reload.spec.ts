@@ -1,48 +1,14 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse } from 'yaml';
-import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { ConfigDocument } from '../../src/config/document/document.ts';
-import { changesBetween, KEYS } from '../../src/config/reload.ts';
-
-interface Node {
-  readonly properties?: Readonly<Record<string, Node>>;
-}
-
-/** Every key of the schema that has no keys of its own. */
-function leavesOf({ properties }: Node, path = ''): readonly string[] {
-  if (properties === undefined) return [path];
-  return Object.entries(properties).flatMap(([name, node]) => leavesOf(node, path === '' ? name : `${path}.${name}`));
-}
-
-const LEAVES = leavesOf(schema as Node);
-const within = (path: string, section: string): boolean => path === section || path.startsWith(`${section}.`);
-
-describe('the table of keys that can be changed while the gateway runs', () => {
-  it('has each key of the schema once: none is forgotten, and none is said twice', () => {
-    const counts = LEAVES.map((leaf) => [leaf, Object.keys(KEYS).filter((key) => within(leaf, key)).length]);
-    assert.deepEqual(
-      counts.filter(([, count]) => count !== 1),
-      [],
-    );
-  });
-
-  it('has no key that the schema has not', () => {
-    const unknown = Object.keys(KEYS).filter((key) => !LEAVES.some((leaf) => within(leaf, key)));
-    assert.deepEqual(unknown, []);
-  });
-
-  it('needs a restart for the keys that docs/configuration.md lists', () => {
-    const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
-    const [, section = ''] = text.split(/^## Reload$/m);
-    const listed = [...section.matchAll(/^- (.*)$/gm)].flatMap(
-      ([, keys = '']) => keys.match(/(?<=`)[\w.]+(?=`)/g) ?? [],
-    );
-    const restarts = Object.keys(KEYS).filter((key) => KEYS[key] === 'restart');
-    assert.deepEqual(listed.toSorted(), restarts.toSorted());
-  });
-});
+import { changesBetween, readSources, watchDirectories } from '../../src/config/reload.ts';
+import { validateDocument } from '../../src/config/validate.ts';
+import { ProblemList } from '../../src/problems/problem.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
+import { mountVolume } from '../support/mounted-volume.ts';
 
 const BASE = `
 version: 1
@@ -56,7 +22,12 @@ payments:
 resources:
   report: { name: Report, backend: { method: GET, path: /report }, pricing: { type: fixed, amount: "1", currency: USDC } }
 `;
-const read = (text: string): ConfigDocument => parse(text) as ConfigDocument;
+const read = (text: string): ConfigDocument => {
+  const document: unknown = parse(text);
+  // Puts the defaults in.
+  validateDocument(document, new ProblemList());
+  return document as ConfigDocument;
+};
 const changed = (from: string | RegExp, to: string) => changesBetween(read(BASE), read(BASE.replace(from, to)));
 
 describe('what changed between two documents', () => {
@@ -97,4 +68,87 @@ describe('what changed between two documents', () => {
     it(`the login in ${path} does not`, () => {
       assert.deepEqual(changed(from, to), { changed: [path], restart: [] });
     });
+});
+
+/** Longer than any test: what is seen was seen by an event. */
+const NEVER_MS = 3_600_000;
+
+/** Looks at the sources, and resolves `changed()` with each digest that is another one. */
+function follow(path: string, pollMs: number) {
+  let seen = readSources({ path, env: {} }).digest;
+  let notify = Promise.withResolvers<void>();
+  const watch = watchDirectories(() => {
+    const { digest } = readSources({ path, env: {} });
+    if (digest === seen) return;
+    seen = digest;
+    notify.resolve();
+    notify = Promise.withResolvers();
+  }, pollMs);
+  watch.follow(readSources({ path, env: {} }).files);
+  return { watch, changed: () => notify.promise };
+}
+
+describe('the watch over mounted files', { timeout: 30_000 }, () => {
+  it('sees a ConfigMap that is replaced, twice in a row', async () => {
+    await using ends = new AsyncDisposableStack();
+    const directory = await temporaryDirectory(ends, 'acg-watch-');
+    const volume = await mountVolume(join(directory, 'mount'), { 'gateway.yaml': 'one' });
+    const { watch, changed } = follow(join(volume.path, 'gateway.yaml'), NEVER_MS);
+    ends.defer(() => watch.close());
+    for (const text of ['two', 'three', 'four']) {
+      const seen = changed();
+      await volume.publish({ 'gateway.yaml': text });
+      await seen;
+    }
+  });
+
+  it('sees a change without an event by looking now and then', async () => {
+    await using ends = new AsyncDisposableStack();
+    const directory = await temporaryDirectory(ends, 'acg-watch-');
+    const path = join(directory, 'gateway.yaml');
+    await writeFile(path, 'one');
+    const { watch, changed } = follow(path, 20);
+    ends.defer(() => watch.close());
+    watch.follow([]);
+    const seen = changed();
+    await writeFile(path, 'two');
+    await seen;
+  });
+
+  it('goes on with a directory that is not there', async () => {
+    await using ends = new AsyncDisposableStack();
+    const directory = await temporaryDirectory(ends, 'acg-watch-');
+    const watch = watchDirectories(() => undefined, NEVER_MS);
+    ends.defer(() => watch.close());
+    watch.follow([join(directory, 'absent', 'gateway.yaml')]);
+    watch.follow([join(directory, 'gateway.yaml')]);
+  });
+});
+
+describe('the sources of a configuration', () => {
+  it('are the file, and the secrets that placeholders and variables name', async () => {
+    await using ends = new AsyncDisposableStack();
+    const directory = await temporaryDirectory(ends, 'acg-sources-');
+    const path = join(directory, 'gateway.yaml');
+    await writeFile(path, `a: \${file:/run/key}\nb: "\${TOKEN}"\nc: "\${OTHER:-x}"`);
+    const env = { TOKEN_FILE: '/run/token', OTHER_FILE: '/run/other', ADMIN_TOKEN_FILE: '/run/admin', X_FILE: '/no' };
+    const { files } = readSources({ path, env });
+    assert.deepEqual([...files].sort(), [path, '/run/admin', '/run/key', '/run/other', '/run/token'].sort());
+  });
+
+  it('have another digest for another content of any of them, and for one that is gone', async () => {
+    await using ends = new AsyncDisposableStack();
+    const directory = await temporaryDirectory(ends, 'acg-sources-');
+    const [path, secret] = [join(directory, 'gateway.yaml'), join(directory, 'secret')];
+    const digest = (): string => readSources({ path, env: { ADMIN_TOKEN_FILE: secret } }).digest;
+    const digests = [digest()];
+    await writeFile(path, 'a: 1');
+    digests.push(digest());
+    await writeFile(secret, '');
+    digests.push(digest());
+    await writeFile(secret, 'one');
+    digests.push(digest());
+    assert.equal(new Set(digests).size, 4);
+    assert.equal(digest(), digests[3]);
+  });
 });

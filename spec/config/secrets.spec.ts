@@ -1,22 +1,19 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { secretsOf } from '../../src/config/secrets.ts';
 import { load } from './document/document.ts';
 
 describe('the configured secrets', () => {
   it('are the tokens, keys, passwords and the parts of URLs in which providers put keys', () => {
-    const secrets = secretsOf(
-      load({
-        'server.adminToken': 'operator-token-1',
-        'server.adminTokenNext': 'operator-token-2',
-        'backend.headers': { 'x-api-key': 'merchant-api-key' },
-        storage: { redis: { url: 'redis://user:redis-pass%21word@redis.example:6379' } },
-        'payments.x402.rpcUrl': 'https://rpc.example/v3/0123456789abcdef0123?apikey=query-api-key',
-        'payments.x402.rpcUrls': ['https://rpc2.example/v3/second-node-key-0001'],
-        'payments.x402.facilitator.auth': { type: 'bearer', token: 'facilitator-token' },
-      }),
-    );
+    const secrets = load({
+      'server.adminToken': 'operator-token-1',
+      'server.adminTokenNext': 'operator-token-2',
+      'backend.headers': { 'x-api-key': 'merchant-api-key' },
+      storage: { redis: { url: 'redis://user:redis-pass%21word@redis.example:6379' } },
+      'payments.x402.rpcUrl': 'https://rpc.example/v3/0123456789abcdef0123?apikey=query-api-key',
+      'payments.x402.rpcUrls': ['https://rpc2.example/v3/second-node-key-0001'],
+      'payments.x402.facilitator.auth': { type: 'bearer', token: 'facilitator-token' },
+    }).secrets;
     for (const secret of [
       'operator-token-1',
       'operator-token-2',
@@ -35,7 +32,7 @@ describe('the configured secrets', () => {
   it('a password for Redis and one for its sentinels count too', () => {
     const nodes = ['sentinel-1:26379'];
     const sentinel = { name: 'shop', nodes, username: 'watcher', password: 'sentinel-password' };
-    const secrets = secretsOf(load({ storage: { redis: { sentinel, username: 'shop', password: 'redis-password' } } }));
+    const secrets = load({ storage: { redis: { sentinel, username: 'shop', password: 'redis-password' } } }).secrets;
     assert.ok(secrets.includes('sentinel-password') && secrets.includes('redis-password'));
   });
 
@@ -43,7 +40,7 @@ describe('the configured secrets', () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const keySecret = String(privateKey.export({ type: 'sec1', format: 'pem' }));
     const auth = { type: 'cdp', keyId: 'organizations/shop/apiKeys/one', keySecret };
-    const secrets = secretsOf(load({ 'payments.x402.facilitator.auth': auth }));
+    const secrets = load({ 'payments.x402.facilitator.auth': auth }).secrets;
     const [, ...lines] = keySecret.trim().split('\n').slice(0, -1);
     for (const line of lines.filter(({ length }) => length >= 8)) assert.ok(secrets.includes(line), line);
     assert.ok(!secrets.includes(auth.keyId) && !secrets.some((secret) => secret.startsWith('-----')));
@@ -51,12 +48,10 @@ describe('the configured secrets', () => {
 
   it('a relayer key counts with and without its 0x', () => {
     const key = `0x${'7'.repeat(64)}`;
-    const secrets = secretsOf(
-      load({
-        'payments.x402.facilitator': { mode: 'local', privateKey: key },
-        'payments.x402.rpcUrl': 'http://rpc.example',
-      }),
-    );
+    const secrets = load({
+      'payments.x402.facilitator': { mode: 'local', privateKey: key },
+      'payments.x402.rpcUrl': 'http://rpc.example',
+    }).secrets;
     assert.ok(secrets.includes(key) && secrets.includes(key.slice(2)));
   });
 });

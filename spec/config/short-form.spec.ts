@@ -2,24 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { loadConfig, parseConfig } from '../../src/config/load.ts';
+import { withBothLines } from '../../src/config/sections/short-form.ts';
 import { KNOWN_NETWORKS, NETWORK_NAMES } from '../../src/payments/pricing/networks.ts';
-import { ConfigError, problemLine } from '../../src/problems/problem.ts';
+import { ProblemList } from '../../src/problems/problem.ts';
 import { file, folder } from './files.ts';
+import { FORMS } from './mistakes.ts';
 
 const PAYEE = '0x1111111111111111111111111111111111111111';
-const SHORT = `version: 1
-merchant:
-  name: Sock Shop
-backend: { baseUrl: "http://127.0.0.1:3000" }
-payments:
-  x402:
-    network: base-sepolia
-    payTo: "${PAYEE}"
-resources:
-  search:
-    backend: { method: GET, path: /search }
-    pricing: "$0.01"
-`;
+const SHORT = FORMS.short.text;
+/** The same in its long form. */
 const LONG = `version: 1
 merchant: { id: sock-shop, name: Sock Shop, publicBaseUrl: "http://127.0.0.1:8402" }
 backend: { baseUrl: "http://127.0.0.1:3000" }
@@ -109,142 +100,44 @@ describe('the short form of a configuration', () => {
   });
 });
 
-/** Title, what is written in the place of what, and all that is said. */
-type Mistake = readonly [title: string, from: string | RegExp, to: string, said: readonly string[]];
+function read(document: object): unknown {
+  const problems = new ProblemList();
+  const result = withBothLines(document, problems);
+  problems.throwIfAny();
+  return result;
+}
 
-const MISTAKES: readonly Mistake[] = [
-  [
-    'a network by its title',
-    'base-sepolia',
-    'Base Sepolia',
-    [
-      '7:5 payments.x402.network: must be a network such as base-sepolia, base or local, or a CAIP-2 id such as eip155:84532; did you mean base-sepolia?',
-    ],
-  ],
-  [
-    'a chain id alone',
-    'base-sepolia',
-    '84532',
-    [
-      '7:5 payments.x402.network: must be a network such as base-sepolia, base or local, or a CAIP-2 id such as eip155:84532; put it in quotes, else YAML reads it as a number',
-    ],
-  ],
-  [
-    'a CAIP-2 id that is not known',
-    'base-sepolia',
-    'eip155:99999',
-    [
-      '7:5 payments.x402.network: is unknown; known: ethereum, polygon, monad, sei, base, arbitrum-one, celo, avalanche, sei-testnet, avalanche-fuji, polygon-amoy, base-sepolia, arbitrum-sepolia, ethereum-sepolia, local; on another one name asset, assetName, assetVersion, assetDecimals, facilitator',
-    ],
-  ],
-  [
-    'no network',
-    '    network: base-sepolia\n',
-    '',
-    [
-      '6:3 payments.x402.network: is missing: a network such as base-sepolia, base or local, or a CAIP-2 id such as eip155:84532',
-    ],
-  ],
-  [
-    'real money that is not allowed',
-    'base-sepolia',
-    'base',
-    [
-      '6:3 payments.x402.facilitator: is missing: choose who settles real money, such as { mode: remote, url: https://api.cdp.coinbase.com/platform/v2/x402, auth: { type: cdp, keyId: …, keySecret: … } }',
-    ],
-  ],
-  [
-    'a testnet whose facilitator is not known',
-    'base-sepolia',
-    'avalanche-fuji',
-    ['6:3 payments.x402.facilitator: is missing: mode remote with url, or mode local with privateKey'],
-  ],
-  [
-    'another asset without its names',
-    'network: base-sepolia',
-    'network: base-sepolia\n    asset: "0x2222222222222222222222222222222222222222"',
-    [
-      "6:3 payments.x402.assetName: is missing: the token's EIP-712 domain name, exactly as its contract has it",
-      '6:3 payments.x402.assetVersion: is missing: the token\'s EIP-712 domain version in quotes, such as "2"',
-      "6:3 payments.x402.assetDecimals: is missing: the token's decimals",
-      '13:5 resources.search.pricing: must be { type: fixed, amount: "0.01", currency: … }: $ stands for USDC, and payments.x402.asset is another token',
-    ],
-  ],
-  [
-    'a price in dollars of another asset',
-    'network: base-sepolia',
-    'network: base-sepolia\n    asset: "0x2222222222222222222222222222222222222222"\n    assetName: EURC\n    assetVersion: "2"\n    assetDecimals: 6',
-    [
-      '16:5 resources.search.pricing: must be { type: fixed, amount: "0.01", currency: … }: $ stands for USDC, and payments.x402.asset is another token',
-    ],
-  ],
-  ['no name', '  name: Sock Shop', '  {}', ['2:1 merchant.name: is missing: a display name of 1 to 200 characters']],
-  [
-    'a name without Latin letters',
-    'Sock Shop',
-    '市場',
-    [
-      "2:1 merchant.id: is missing: an id of 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit",
-    ],
-  ],
-  [
-    'a price without quotes or sign',
-    '"$0.01"',
-    '0.01',
-    [
-      '12:5 resources.search.pricing: must be free, a price in USDC such as "$0.01", or a mapping of type, amount, currency and settle; put it in quotes, else YAML reads it as a number',
-    ],
-  ],
-  [
-    'a price without its sign',
-    '"$0.01"',
-    '"0.01"',
-    [
-      '12:5 resources.search.pricing: must be free, a price in USDC such as "$0.01", or a mapping of type, amount, currency and settle',
-    ],
-  ],
-  [
-    'free in capitals',
-    '"$0.01"',
-    'Free',
-    [
-      '12:5 resources.search.pricing: must be free, a price in USDC such as "$0.01", or a mapping of type, amount, currency and settle',
-    ],
-  ],
-  [
-    'no price',
-    '    pricing: "$0.01"\n',
-    '',
-    [
-      '10:3 resources.search.pricing: is missing: free, a price in USDC such as "$0.01", or a mapping of type, amount, currency and settle',
-    ],
-  ],
-  [
-    'a resource as a text',
-    /(?: {4}backend: .*\n {4}pricing: .*\n)/,
-    '    GET /search\n',
-    ['10:3 resources.search: must be one operation of the merchant that agents can call: a mapping of keys to values'],
-  ],
-  [
-    'a port that is none',
-    'resources:',
-    'server: { port: 99999 }\nresources:',
-    ['9:11 server.port: must be a port from 0 (any free one) to 65535 (0 to 65535)'],
-  ],
-];
+describe('a token of two lines', () => {
+  it('is two operator tokens', () => {
+    const server = { adminToken: 'new', adminTokenNext: 'old' };
+    assert.deepEqual(read({ server: { adminToken: 'new\nold' } }), { server });
+    assert.deepEqual(read({ server: { adminToken: 'new\r\nold\r\n' } }), { server });
+  });
 
-describe('a wrong short configuration', () => {
-  for (const [title, from, to, said] of MISTAKES)
-    it(`is told its place and remedy: ${title}`, () => {
-      const path = file('short.yaml', changed(from, to));
-      assert.throws(
-        () => loadConfig({ path, env: {} }),
-        (error) => {
-          assert.ok(error instanceof ConfigError);
-          const lines = error.problems.map((problem) => problemLine(problem).replace(`${path}:`, ''));
-          assert.deepEqual(lines, said);
-          return true;
-        },
-      );
+  it('is one where the second line is missing', () => {
+    assert.deepEqual(read({ server: { adminToken: 'one' } }), { server: { adminToken: 'one' } });
+  });
+
+  it('is refused beside a third token', () => {
+    assert.throws(() => read({ server: { adminToken: 'new\nold', adminTokenNext: 'third' } }), /adminTokenNext/);
+  });
+
+  it('of three lines stays as it is, for the schema to refuse', () => {
+    assert.deepEqual(read({ server: { adminToken: 'a\nb\nc' } }), { server: { adminToken: 'a\nb\nc' } });
+  });
+
+  it('is two tokens of the one checkout client, and of a client of the list', () => {
+    assert.deepEqual(read({ protocols: { acp: { auth: { token: 'new\nold' } } } }), {
+      protocols: { acp: { auth: { clients: [{ id: 'default', tokens: ['new', 'old'] }] } } },
     });
+    const clients = [{ id: 'a', tokens: ['new\nold'] }];
+    assert.deepEqual(read({ protocols: { acp: { auth: { clients } } } }), {
+      protocols: { acp: { auth: { clients: [{ id: 'a', tokens: ['new', 'old'] }] } } },
+    });
+  });
+
+  it('changes nothing of a document that is none', () => {
+    for (const document of [null, 7, 'text', [], { server: 7, protocols: [] }])
+      assert.deepEqual(withBothLines(document, new ProblemList()), document);
+  });
 });

@@ -62,24 +62,23 @@ export function createTrustingRail(transaction: string): PaymentRail {
       `export type FacilitatorConfig =\n`,
       `  | { readonly mode: 'trusting'; readonly transaction: string }\n`,
     ),
-    'src/config/document/document.ts': behind(
-      `export type FacilitatorDocument =\n`,
-      `  | { readonly mode: 'trusting'; readonly transaction: string }\n`,
-    ),
     'src/config/sections/x402.ts': all(
       before(`    facilitator.mode === 'local' ||\n`, `    facilitator.mode === 'trusting' ||\n`),
       before(`  if (document.mode === 'local') return`, `  if (document.mode === 'trusting') return document;\n`),
-    ),
-    'src/config/secrets.ts': before(
-      `  if (facilitator.mode === 'local') return`,
-      `  if (facilitator.mode === 'trusting') return [];\n`,
     ),
     'src/cli/reconcile.ts': behind(`  if (facilitator.mode === 'remote'`, ` || facilitator.mode === 'trusting'`),
     'schemas/config.schema.json': json(({ properties }) => {
       const facilitator = properties?.['payments']?.['properties']?.['x402']?.['properties']?.['facilitator'];
       facilitator?.['properties']?.['mode']?.['enum']?.push('trusting');
-      Object.assign(facilitator?.['properties'] ?? {}, { transaction: { description: 'a hash', type: 'string' } });
-      for (const rule of ['if', 'then', 'else']) delete facilitator?.[rule];
+      Object.assign(facilitator?.['properties'] ?? {}, {
+        transaction: { description: 'a hash', markdownDescription: 'a hash', type: 'string' },
+      });
+      facilitator?.['allOf']?.push({
+        if: { properties: { mode: { const: 'trusting' } } },
+        // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+        then: { required: ['transaction'] },
+        else: { properties: { transaction: false } },
+      });
     }),
   },
 };
@@ -140,7 +139,7 @@ function lineWriter(res: Response): ResponseWriter {
   edits: {
     'src/app/mount-adapters.ts': all(
       importing(`import { linesAdapter } from '../adapters/lines/adapter.ts';`),
-      before(`  if (http.enabled)`, `  if (protocols.lines.enabled) mount('lines', ['/lines/:id'], linesAdapter());\n`),
+      before(`  if (protocols.http.enabled)`, `  if (protocols.lines.enabled) mount('lines', ['/lines/:id'], linesAdapter());\n`),
     ),
     'src/events/event.ts': behind(`export type Protocol = 'http' | `, `'lines' | `),
     'src/payments/ledger/invariants.ts': behind(`const CHANNELS: ReadonlySet<unknown> = new Set([`, `'lines', `),
@@ -153,28 +152,14 @@ function lineWriter(res: Response): ResponseWriter {
       ),
     ),
     'src/resources/settings.ts': behind(`readonly protocols: Readonly<Record<'http'`, ` | 'lines'`),
-    'src/config/document/document.ts': all(
-      behind(
-        `    readonly http?: { readonly enabled?: boolean };\n`,
-        `    readonly lines?: { readonly enabled?: boolean };\n`,
-      ),
-      behind(`readonly expose?: readonly ('http' | `, `'lines' | `),
-    ),
-    'src/config/document/config.ts': behind(
-      `    readonly http: { readonly enabled: boolean };\n`,
-      `    readonly lines: { readonly enabled: boolean };\n`,
-    ),
-    'src/config/sections/listeners.ts': (source) =>
-      before(
-        `    a2a,\n    acp,\n  };\n`,
-        `    lines: { enabled: document.protocols?.lines?.enabled ?? false },\n`,
-      )(source.replace(`const names = ['http',`, `const names = ['http', 'lines',`)),
+    'src/config/sections/listeners.ts': behind(`const names = ['http', `, `'lines', `),
     'schemas/config.schema.json': json(({ properties, $defs }) => {
       Object.assign(properties?.['protocols']?.['properties'] ?? {}, {
         lines: {
           description: 'lines',
           type: 'object',
-          properties: { enabled: { description: 'b', type: 'boolean', default: false } },
+          properties: { enabled: { description: 'b', markdownDescription: 'b', type: 'boolean', default: false } },
+          default: {},
         },
       });
       $defs?.['resource']?.['properties']?.['expose']?.['items']?.['enum']?.push('lines');
@@ -218,15 +203,16 @@ export function openMemoryStore(limits: StoreLimits): Store {
     'src/resources/settings.ts': behind(`readonly engine: { readonly kind: `, `'memory' | `),
     'src/config/sections/storage.ts': all(
       behind(`  const { redis, sqlite, `, `memory, `),
-      behind(`  const engine =\n    `, `memory ? ({ kind: 'memory' } as const) : `),
-    ),
-    'src/config/document/document.ts': behind(
-      `    readonly redis?: RedisDocument;\n`,
-      `    readonly memory?: boolean;\n`,
+      behind(
+        `  const engine: StorageConfig['engine'] | undefined =\n    `,
+        `memory ? ({ kind: 'memory' } as const) : `,
+      ),
     ),
     'schemas/config.schema.json': json(({ properties }) => {
       const storage = properties?.['storage'];
-      Object.assign(storage?.['properties'] ?? {}, { memory: { description: 'true', type: 'boolean' } });
+      Object.assign(storage?.['properties'] ?? {}, {
+        memory: { description: 'true', markdownDescription: 'ends with the process', type: 'boolean' },
+      });
       storage?.['oneOf']?.push({ required: ['memory'] });
     }),
     'spec/store/contract.spec.ts': all(

@@ -1,7 +1,7 @@
 /** A copy of the repository's sources into which the specs of "How to add" put their additions. */
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -27,7 +27,7 @@ export interface PatchedCopy {
   remove(): void;
 }
 
-/** Copies the sources and applies every addition. */
+/** Copies the sources, applies every addition, and writes what follows from the schema. */
 export function patchedCopy(additions: readonly Addition[]): PatchedCopy {
   const directory = mkdtempSync(path.join(tmpdir(), 'acg-how-to-add-'));
   for (const name of COPIED) cpSync(path.join(ROOT, name), path.join(directory, name), { recursive: true });
@@ -45,6 +45,7 @@ export function patchedCopy(additions: readonly Addition[]): PatchedCopy {
       writeFileSync(at, edit(readFileSync(at, 'utf8')));
     }
   }
+  execFileSync(process.execPath, ['tools/docs/configuration.ts', '--write'], { cwd: directory });
   return {
     directory,
     async compile() {

@@ -6,7 +6,6 @@ import { openHooks, stepsOfDrain } from '../../src/app/open-pod-hooks.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { secretsOf } from '../../src/config/secrets.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 import type { AppProbeSettings } from '../../src/sidecar/app-probe-settings.ts';
@@ -141,7 +140,7 @@ async function openParts({
   const configOf = (world: WorldParts): GatewayConfig => parseConfig(JSON.stringify(worldConfig(world)), {});
   const config = configOf(first);
   const logLines: string[] = [];
-  const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
+  const log = createLog('info', config.secrets, { write: (line) => void logLines.push(line) });
   const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);

@@ -5,9 +5,7 @@
 
 import type { GatewayConfig } from '../config/document/config.ts';
 import { type ConfigSource, checkLoaded, type LoadedConfig, loadDocument } from '../config/load.ts';
-import { changesBetween } from '../config/reload.ts';
-import { readSources } from '../config/sources.ts';
-import { watchDirectories } from '../config/watch.ts';
+import { changesBetween, readSources, watchDirectories } from '../config/reload.ts';
 import { ConfigError, type ConfigProblem } from '../problems/problem.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';

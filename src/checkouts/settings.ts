@@ -53,10 +53,10 @@ export interface AcpBackend {
 
 /** The optional members of the discovery document (acp 7). */
 export interface AcpDiscoverySettings {
-  readonly documentationUrl: string | undefined;
-  readonly supportedCurrencies: readonly string[] | undefined;
-  readonly supportedLocales: readonly string[] | undefined;
-  readonly interventionTypes: readonly string[] | undefined;
+  readonly documentationUrl?: string | undefined;
+  readonly supportedCurrencies?: readonly string[] | undefined;
+  readonly supportedLocales?: readonly string[] | undefined;
+  readonly interventionTypes?: readonly string[] | undefined;
 }
 
 /** `protocols.acp`, enabled (acp 13.7). */

@@ -2,7 +2,6 @@
 
 import type { Command } from 'commander';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { secretsOf } from '../config/secrets.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { checkBackend } from './doctor/backend.ts';
@@ -57,7 +56,7 @@ export async function diagnose(
   const parts = await partsOf(config, catalogue);
   const checks = parts.flatMap((part) => part.checks);
   try {
-    return [...findings, ...(await runChecks(checks, progress))].map(maskerOf(secretsOf(config)));
+    return [...findings, ...(await runChecks(checks, progress))].map(maskerOf(config.secrets));
   } finally {
     await Promise.all(parts.map(({ close }) => close?.()));
   }

@@ -12,8 +12,7 @@ import { openReloader, type ReloaderParts } from '../app/reload.ts';
 import { warningsOf } from '../app/route-warnings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { ConfigSource } from '../config/load.ts';
-import { secretsOf } from '../config/secrets.ts';
-import { adaptersSummary, storeLossSummary } from '../config/summary.ts';
+import { adaptersSummary, storeLossSummary } from '../config/warnings.ts';
 import { createListener } from '../server/listener/listen.ts';
 import { type DrainLength, drainSeconds } from '../sidecar/drain-length.ts';
 import type { OpenedPodHooks } from '../sidecar/pod-hooks.ts';
@@ -50,7 +49,7 @@ export function serveCommand(): Command {
 export async function serve(args: { readonly config?: string }, openers?: Openers): Promise<void> {
   const found = configured(args);
   const { config } = found.loaded;
-  const secrets = new MaskedSecrets([...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])]);
+  const secrets = new MaskedSecrets([...config.secrets, ...(collectorFrom(process.env)?.secrets ?? [])]);
   const log = createLog(found.settings.logLevel, secrets);
   for (const warning of warningsOf(config)) log.warn(warning);
   const opened: Opened = [];
@@ -157,7 +156,7 @@ function watchConfig(
   opened: Opened,
   parts: Pick<ReloaderParts, 'metrics' | 'check' | 'use'>,
 ): void {
-  const mask = (next: GatewayConfig): void => secrets.add(secretsOf(next));
+  const mask = (next: GatewayConfig): void => secrets.add(next.secrets);
   const reloader = openReloader({ source, loaded, log, mask, ...parts });
   opened.push(() => reloader.close());
   hangUp.reloads(() => {

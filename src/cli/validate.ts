@@ -6,7 +6,7 @@ import { aligned, routeLines } from '../app/route-table.ts';
 import { warningsOf } from '../app/route-warnings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { ConfigSource } from '../config/load.ts';
-import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
+import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/warnings.ts';
 import { type Catalogue, compileCatalogue } from '../resources/catalogue.ts';
 import { drainSeconds } from '../sidecar/drain-length.ts';
 import { checkedStart } from './checked-start.ts';

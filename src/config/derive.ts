@@ -1,18 +1,21 @@
 /** Turns the validated document into the typed configuration, section by section. */
 
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import { checksumAddress } from '../crypto/keccak.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { PUBLISHED_NAMES } from '../resources/published.ts';
+import { textFault } from '../resources/schemas/schema-check.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import type { GatewayConfig } from './document/config.ts';
 import type { ConfigDocument } from './document/document.ts';
-import { isLoopbackUrl } from './document/endpoints.ts';
-import { checkFields } from './document/fields.ts';
-import { toldName } from './document/member.ts';
+import { FORBIDDEN_HOST, hostKind, isLoopbackUrl, publicUrlFault, readHttpUrl } from './document/endpoints.ts';
+import { eachText, toldName } from './document/member.ts';
+import { secretsIn } from './document/secrets.ts';
 import { addressOverlaps } from './sections/address-overlaps.ts';
 import { deriveAp2, mandateSetting } from './sections/ap2.ts';
 import { deriveBackend } from './sections/backend.ts';
+import { deriveSigning, keyUses } from './sections/keys.ts';
 import {
   deriveLimits,
   deriveManagement,
@@ -21,28 +24,43 @@ import {
   deriveServer,
   enabledChannels,
 } from './sections/listeners.ts';
-import { type PriceAsset, priceAsset } from './sections/pricing.ts';
-import { keyUses } from './sections/published-keys.ts';
-import { deriveResource, type ResourceSurroundings } from './sections/resources.ts';
-import { SEALING_KEYS } from './sections/sealing.ts';
-import { deriveSigning } from './sections/signing.ts';
-import { deriveStorage, type Engine, engineOf, storageKeys } from './sections/storage.ts';
+import { deriveResource, type PriceAsset, priceAsset, type ResourceSurroundings } from './sections/resources.ts';
+import { deriveStorage, type Engine, engineOf, SEALING_KEYS, storageKeys } from './sections/storage.ts';
 import { deriveX402 } from './sections/x402.ts';
 
 const RESOURCES = schema.properties.resources;
 const KEY_PATH = 'payments.x402.facilitator.privateKey';
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
+
+/** What a JSON Schema cannot express of a text, by the `x-form` of its key: why it is refused. */
+const FORMS: Readonly<Record<string, (text: string, document: ConfigDocument) => string | undefined>> = {
+  text: textFault,
+  url: (text) => urlFault(text, false),
+  'url-or-empty': (text) => (text === '' ? undefined : urlFault(text, false)),
+  'plain-url': (text) => urlFault(text, true),
+  'public-url': publicUrlFault,
+  backend: backendFault,
+  origin: originFault,
+  address: addressFault,
+};
+
+interface DocumentFacts {
+  /** Paths whose value came out of a mounted file. */
+  readonly fromFile: ReadonlySet<string>;
+  /** Of the file; undefined for a text. */
+  readonly folder: string | undefined;
+}
 
 /**
  * Applies each rule where what it reads was accepted, so that one run names every problem.
- * `fromFile`: paths whose value came out of a mounted file.
  * @throws ConfigError
  */
 export function deriveConfig(
   document: ConfigDocument,
-  fromFile: ReadonlySet<string>,
+  { fromFile, folder }: DocumentFacts,
   problems: ProblemList,
 ): GatewayConfig {
-  checkFields(document, problems);
+  checkForms(document, problems);
   const engine = engineOf(document, problems);
   const merchant = deriveMerchant(document, problems);
   const server = deriveServer(document, problems);
@@ -51,7 +69,7 @@ export function deriveConfig(
   if (merchant && server && management && backend)
     checkBackend(document.backend.baseUrl, [server.port, management.port], merchant.publicBaseUrl, problems);
   const keys = storageKeys(document, problems);
-  const storage = deriveStorage(document, keys, problems);
+  const storage = deriveStorage(document, keys, folder, problems);
   const payments = derivePayments(document, engine, fromFile, problems);
   const trial = isTrial(document, engine, payments.x402, problems);
   const protocols = deriveProtocols(document, { backend, trial, sealing: keys }, problems);
@@ -85,7 +103,43 @@ export function deriveConfig(
     resources,
     publish: new Set(document.publish ?? (backend.passthrough === undefined ? PUBLISHED_NAMES : [])),
     limits: deriveLimits(document),
+    secrets: secretsIn(document),
   };
+}
+
+/** Checks what the schema accepted, so that one run names more problems. */
+function checkForms(document: ConfigDocument, problems: ProblemList): void {
+  eachText(document, (text, { 'x-form': form = '' }, path) => {
+    const fault = FORMS[form]?.(text, document);
+    if (fault !== undefined && problems.sound(path())) problems.add(path(), fault);
+  });
+}
+
+function urlFault(text: string, plain: boolean): string | undefined {
+  const reading = readHttpUrl(text, plain);
+  if (!reading.ok) return reading.message;
+  return hostKind(reading.url) === 'forbidden' ? FORBIDDEN_HOST : undefined;
+}
+
+/** This pod only, unless allowed otherwise: the gateway must not be an opening to the network. */
+function backendFault(text: string, { backend }: ConfigDocument): string | undefined {
+  const fault = urlFault(text, true);
+  if (fault !== undefined || hostKind(new URL(text)) === 'loopback') return fault;
+  if (backend?.allowNonLoopback) return undefined;
+  return 'must be on loopback (127.0.0.1, [::1], localhost), or set backend.allowNonLoopback: true';
+}
+
+function originFault(text: string): string | undefined {
+  const origin = text.toLowerCase();
+  if (/^https?:\/\//.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin) return undefined;
+  return "must be an exact origin such as https://console.example: no path, no trailing slash, no default port, no '*'";
+}
+
+/** Mixed case must be the EIP-55 checksum, which catches a mistyped payee. */
+function addressFault(text: string): string | undefined {
+  if (text === ZERO_ADDRESS) return 'must not be the zero address: the money would be lost';
+  if (text === text.toLowerCase() || text === checksumAddress(text)) return undefined;
+  return 'must have a valid checksum (EIP-55), or be all lower case; a digit or a letter case is wrong';
 }
 
 /** Refuses a gateway as its own backend: each call would call it again. */
@@ -123,7 +177,7 @@ function derivePayments(
   problems: ProblemList,
 ): Payments {
   if (!problems.readable('payments.x402')) return { x402: undefined, asset: { kind: 'unsound' } };
-  const x402 = document.payments?.x402;
+  const x402 = document.payments.x402;
   if (x402 === undefined) return { x402: undefined, asset: { kind: 'absent' } };
   const derived = deriveX402(x402, { engine, keyFromFile: fromFile.has(KEY_PATH) }, problems);
   return { x402: derived, asset: priceAsset(x402, problems) };
@@ -137,7 +191,7 @@ function deriveResources(
   const listed: unknown = document.resources;
   if (listed === undefined || (problems.sound('resources') && Object.keys(document.resources ?? {}).length === 0)) {
     // A checkout is something to sell as well.
-    if (document.protocols?.acp?.enabled !== true)
+    if (!document.protocols.acp.enabled)
       problems.add('resources', `${listed === undefined ? 'is missing:' : 'must be'} ${RESOURCES.description}`);
     return [];
   }

@@ -15,7 +15,7 @@ interface Override {
   /** Only when the document has this section: a token alone does not switch an adapter on. */
   readonly needs?: readonly string[];
   /** What the override replaces: one store, not two. */
-  readonly drops?: readonly [section: string, key: string];
+  readonly drops?: readonly string[];
 }
 
 /** Variables that take the place of a key without a placeholder. */
@@ -52,9 +52,9 @@ export function environmentOverrides(document: unknown, env: Environment, proble
   return {
     origins: new Map(chosen.map(({ override, origin }) => [pathOf(override.path), origin])),
     apply: (expanded) =>
-      chosen.reduce((value, { override, text }) => {
-        const kept = override.drops === undefined ? value : without(value, override.drops);
-        return replaced(kept, override.path, text);
+      chosen.reduce((value, { override: { path, drops }, text }) => {
+        const kept = drops === undefined ? value : replaced(value, drops, undefined);
+        return replaced(kept, path, text);
       }, expanded),
   };
 }
@@ -64,16 +64,11 @@ function has(value: unknown, path: readonly string[]): boolean {
 }
 
 /** A copy with one value set; a section of the wrong type is left for validation to refuse. */
-function replaced(value: unknown, [name, ...rest]: readonly string[], text: string): unknown {
+function replaced(value: unknown, [name, ...rest]: readonly string[], text: string | undefined): unknown {
   if (name === undefined) return text;
   if (value !== undefined && value !== null && !isMapping(value)) return value;
   const section = isMapping(value) ? value : {};
   return { ...section, [name]: replaced(section[name], rest, text) };
-}
-
-function without(value: unknown, [section, key]: readonly [string, string]): unknown {
-  if (!isMapping(value) || !isMapping(value[section])) return value;
-  return { ...value, [section]: Object.fromEntries(Object.entries(value[section]).filter(([name]) => name !== key)) };
 }
 
 /** The document with every placeholder replaced. Paths as in ConfigProblem. */

@@ -1,16 +1,14 @@
 /** Loads the configuration: read, expand, validate, derive, before anything starts. */
 
-import { dirname, isAbsolute, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { ConfigError, ProblemList } from '../problems/problem.ts';
 import { deriveConfig } from './derive.ts';
 import type { GatewayConfig } from './document/config.ts';
 import type { ConfigDocument } from './document/document.ts';
-import { isMapping } from './document/member.ts';
 import { placed, type ReadDocument, readConfigText } from './document/parse.ts';
 import { configPath, type Environment, readConfigFile } from './document/read.ts';
 import { environmentOverrides, expand, type Origins } from './expand.ts';
-import { longForm } from './sections/short-form.ts';
-import { withBothLines } from './two-lines.ts';
+import { longForm, withBothLines } from './sections/short-form.ts';
 import { validateDocument } from './validate.ts';
 
 /** `path`: the `--config` argument; without it AGENT_COMMERCE_CONFIG, else `config.yaml`. */
@@ -65,14 +63,14 @@ function read(source: ReadDocument, env: Environment): LoadedConfig {
   const overrides = environmentOverrides(source.value, env, problems);
   const expansion = expand(source.value, env, overrides.origins, problems);
   const origins: Origins = new Map([...expansion.origins, ...overrides.origins]);
-  const whole = longForm(withBothLines(overrides.apply(expansion.value), problems), problems);
-  const document = withAbsolutePath(whole, source.file);
+  const document = longForm(withBothLines(overrides.apply(expansion.value), problems), problems);
+  const folder = source.file === undefined ? undefined : dirname(source.file);
   return withPlaces(
     () => {
       // A refused document is still derived: `deriveConfig` skips what was refused.
       validateDocument(document, problems);
       if (!problems.sound('')) problems.throwIfAny();
-      const config = deriveConfig(document as ConfigDocument, expansion.fromFile, problems);
+      const config = deriveConfig(document as ConfigDocument, { fromFile: expansion.fromFile, folder }, problems);
       return { config, document: document as ConfigDocument };
     },
     (error) => placed(withOrigins(error, origins), source),
@@ -96,18 +94,4 @@ function withOrigins({ problems }: ConfigError, origins: Origins): ConfigError {
       return { ...problem, message: `${problem.message}; the value comes from ${origin}` };
     }),
   );
-}
-
-/**
- * The document with an absolute path of its database: a relative one is relative to the folder of
- * the file. What is no mapping or no text stays as it is, for the schema to refuse.
- */
-function withAbsolutePath(document: unknown, file: string | undefined): unknown {
-  if (file === undefined || !isMapping(document) || !isMapping(document['storage'])) return document;
-  const { storage } = document;
-  const { sqlite } = storage;
-  if (!isMapping(sqlite) || typeof sqlite['path'] !== 'string') return document;
-  const { path } = sqlite;
-  if (path === '' || path === ':memory:' || isAbsolute(path)) return document;
-  return { ...document, storage: { ...storage, sqlite: { ...sqlite, path: resolve(dirname(file), path) } } };
 }

@@ -1,129 +1,112 @@
 /**
- * Which keys of the configuration can change while the gateway runs, and what changed between two
- * documents. The keys of each kind are in docs/configuration.md.
+ * A configuration that changes while the gateway runs: the files that it is read from, the watch
+ * over them, and what changed between two documents. The schema marks with `x-reload: live` what a
+ * running gateway takes over.
  */
 
+import { createHash } from 'node:crypto';
+import { type FSWatcher, readFileSync, watch } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { memberPath } from '../problems/problem.ts';
 import { readRedisUrl } from '../store/redis/url.ts';
 import type { ConfigDocument } from './document/document.ts';
 import { isMapping, schemaAt } from './document/member.ts';
+import { configPath, type Environment } from './document/read.ts';
+import { OVERRIDES } from './expand.ts';
+import type { ConfigSource } from './load.ts';
 
-/** Whether a changed key takes effect at a reload, or the gateway has to be started again. */
-type Change = 'reload' | 'restart';
+/** `${file:/path}`, and the variables that a placeholder names. */
+const FILE = /\$\{file:(\/[^}]*)\}/g;
+const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}/g;
 
-/** Every key of the schema, or the section that it is in. */
-export const KEYS: Readonly<Record<string, Change>> = {
-  version: 'restart',
-  // Proofs, mandates and sessions that are under way name the merchant and its address.
-  merchant: 'restart',
-  'server.host': 'restart',
-  'server.port': 'restart',
-  'server.adminToken': 'reload',
-  'server.adminTokenNext': 'reload',
-  'server.allowedOrigins': 'reload',
-  'server.allowedHosts': 'reload',
-  'server.trustProxy': 'reload',
-  'server.maxHeadBytes': 'reload',
-  management: 'restart',
-  'backend.baseUrl': 'restart',
-  'backend.allowNonLoopback': 'reload',
-  'backend.headers': 'reload',
-  'backend.probe': 'restart',
-  // The listener is made for what it relays.
-  'backend.passthrough.enabled': 'restart',
-  'backend.passthrough.websocket': 'restart',
-  'backend.passthrough.idleTimeoutMs': 'restart',
-  'backend.passthrough.include': 'reload',
-  'backend.passthrough.exclude': 'reload',
-  'backend.passthrough.allow': 'reload',
-  'backend.passthrough.allowHeaders': 'reload',
-  'backend.passthrough.preserveHost': 'reload',
-  'backend.originHeaders': 'reload',
-  'storage.redis.url': 'restart',
-  'storage.redis.sentinel.name': 'restart',
-  'storage.redis.sentinel.nodes': 'restart',
-  'storage.redis.sentinel.username': 'reload',
-  'storage.redis.sentinel.password': 'reload',
-  'storage.redis.cluster': 'restart',
-  'storage.redis.username': 'reload',
-  'storage.redis.password': 'reload',
-  'storage.redis.tls': 'restart',
-  'storage.redis.replicas': 'restart',
-  'storage.sqlite': 'restart',
-  'storage.sealing': 'reload',
-  'storage.replicas': 'restart',
-  'storage.eventsMaxLength': 'restart',
-  'storage.receiptsMaxLength': 'restart',
-  'storage.receiptsMaxAgeDays': 'restart',
-  'protocols.http.enabled': 'restart',
-  'protocols.mcp.enabled': 'restart',
-  'protocols.mcp.mountPath': 'restart',
-  'protocols.a2a.enabled': 'restart',
-  'protocols.a2a.mountPath': 'restart',
-  'protocols.a2a.errorProfile': 'restart',
-  'protocols.a2a.description': 'reload',
-  'protocols.a2a.provider': 'reload',
-  'protocols.a2a.documentationUrl': 'reload',
-  'protocols.a2a.iconUrl': 'reload',
-  'protocols.a2a.signingKey': 'reload',
-  'protocols.acp.enabled': 'restart',
-  'protocols.acp.mountPath': 'restart',
-  'protocols.acp.auth': 'reload',
-  'protocols.acp.backend.baseUrl': 'restart',
-  'protocols.acp.backend.headers': 'reload',
-  'protocols.acp.backend.scopesByClient': 'reload',
-  'protocols.acp.backend.operations': 'reload',
-  'protocols.acp.idempotency.retentionHours': 'reload',
-  // Under another secret a repeated checkout call would be a new one.
-  'protocols.acp.idempotency.secret': 'restart',
-  'protocols.acp.idempotency.merchant': 'reload',
-  'protocols.acp.idempotency.sessionLock': 'reload',
-  'protocols.acp.discovery': 'reload',
-  'protocols.acp.limits': 'reload',
-  'protocols.acp.sessionDays': 'reload',
-  'protocols.acp.acceptLineItemQuantity': 'reload',
-  'protocols.acp.strictSemantics': 'reload',
-  'protocols.acp.authenticationErrors': 'reload',
-  'payments.x402.network': 'restart',
-  'payments.x402.asset': 'restart',
-  'payments.x402.assetName': 'restart',
-  'payments.x402.assetVersion': 'restart',
-  'payments.x402.assetDecimals': 'restart',
-  'payments.x402.currency': 'restart',
-  'payments.x402.payTo': 'restart',
-  'payments.x402.maxTimeoutSeconds': 'reload',
-  'payments.x402.rpcUrl': 'restart',
-  'payments.x402.rpcUrls': 'restart',
-  'payments.x402.allowMainnet': 'restart',
-  'payments.x402.localSignatureCheck': 'restart',
-  'payments.x402.confirm': 'restart',
-  'payments.x402.confirmations': 'restart',
-  'payments.x402.buyerTokenSecrets': 'reload',
-  'payments.x402.keepAnswerSeconds': 'reload',
-  'payments.x402.payToExclusive': 'reload',
-  'payments.x402.onStoreLoss': 'reload',
-  'payments.x402.facilitator.mode': 'restart',
-  'payments.x402.facilitator.url': 'restart',
-  'payments.x402.facilitator.auth': 'reload',
-  'payments.x402.facilitator.fallbacks': 'restart',
-  'payments.x402.facilitator.privateKey': 'restart',
-  'authorization.ap2.enabled': 'restart',
-  // Checkouts that are out name it.
-  'authorization.ap2.audience': 'restart',
-  'authorization.ap2.clockSkewSeconds': 'reload',
-  'authorization.ap2.maxPresentationAgeSeconds': 'reload',
-  'authorization.ap2.maxEnvelopeBytes': 'reload',
-  'authorization.ap2.algorithms': 'reload',
-  'authorization.ap2.currencies': 'reload',
-  'authorization.ap2.checkout': 'reload',
-  'authorization.ap2.policy': 'reload',
-  'authorization.ap2.issuers': 'reload',
-  signing: 'reload',
-  resources: 'reload',
-  publish: 'reload',
-  limits: 'reload',
-};
+/** What a configuration would be read from now. */
+interface Sources {
+  /** Absolute paths, the configuration file first. */
+  readonly files: readonly string[];
+  /** The same for the same content. A file that cannot be read counts as one of no content. */
+  readonly digest: string;
+}
+
+/** Reads all files once. Names of files are taken from the text: it may be no valid document. */
+export function readSources({ path, env }: ConfigSource): Sources {
+  const file = resolve(configPath(path, env));
+  const text = contentOf(file);
+  const mounted = text === undefined ? [] : mountedFiles(text.toString('utf8'), env);
+  const files = [...new Set([file, ...mounted.map((name) => resolve(name))])];
+  const hash = createHash('sha256');
+  for (const name of files) {
+    const content = name === file ? text : contentOf(name);
+    hash.update(`${name}\0${content?.length ?? -1}\0`).update(content ?? '');
+  }
+  return { files, digest: hash.digest('base64url') };
+}
+
+function mountedFiles(text: string, env: Environment): readonly string[] {
+  const named = [...text.matchAll(FILE)].map(([, name = '']) => name);
+  const variables = [
+    ...OVERRIDES.map(({ name }) => name),
+    ...[...text.matchAll(VARIABLE)].map(([, name = '']) => name),
+  ];
+  return [...named, ...variables.map((name) => env[`${name}_FILE`] ?? '')].filter((name) => name !== '');
+}
+
+function contentOf(file: string): Buffer | undefined {
+  try {
+    return readFileSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Between two looks without an event, milliseconds: not every file system reports changes. */
+export const POLL_MS = 10_000;
+/** How long events of one change are gathered: a mounted volume makes several, milliseconds. */
+const GATHER_MS = 100;
+
+/**
+ * Calls `look` after changes in the directories, and now and then without one. Not the files are
+ * watched: the kubelet puts a new directory in the place of the one that they are links into, and a
+ * watch on a file ends with the first of these changes.
+ */
+export function watchDirectories(look: () => void, pollMs: number = POLL_MS) {
+  const watches = new Map<string, FSWatcher>();
+  let gathering: NodeJS.Timeout | undefined;
+  const soon = (): void => {
+    gathering ??= setTimeout(() => {
+      gathering = undefined;
+      look();
+    }, GATHER_MS).unref();
+  };
+  const poll = setInterval(look, pollMs).unref();
+  const drop = (directory: string): void => {
+    watches.get(directory)?.close();
+    watches.delete(directory);
+  };
+  const add = (directory: string): void => {
+    try {
+      const watching = watch(directory, { persistent: false }, soon);
+      // The directory is gone: the poll goes on, and `follow` tries it again.
+      watching.on('error', () => drop(directory));
+      watches.set(directory, watching);
+    } catch {
+      // The poll sees its files all the same.
+    }
+  };
+  return {
+    /** Watches the directories of these files from now on. */
+    follow(files: readonly string[]): void {
+      const wanted = new Set(files.map((file) => dirname(file)));
+      for (const directory of watches.keys()) if (!wanted.has(directory)) drop(directory);
+      for (const directory of wanted) if (!watches.has(directory)) add(directory);
+    },
+    close(): void {
+      clearInterval(poll);
+      clearTimeout(gathering);
+      for (const directory of [...watches.keys()]) drop(directory);
+    },
+  };
+}
 
 /** Keys that need a restart but for a part of them, and how that part is left out. */
 const BUT_FOR_LOGINS: Readonly<Record<string, (value: unknown) => unknown>> = {
@@ -138,34 +121,31 @@ interface Changes {
   readonly restart: readonly string[];
 }
 
-/** Compares two documents that were accepted; an absent key counts as its default. */
+/** Compares two documents that were accepted. */
 export function changesBetween(before: ConfigDocument, after: ConfigDocument): Changes {
-  const found = Object.entries(KEYS).map(([path, change]) => {
-    const steps = path.split('.');
-    const [one, other] = [before, after].map((document) => valueAt(document, steps) ?? schemaAt(steps)?.default);
-    const part = BUT_FOR_LOGINS[path];
-    const stays = part !== undefined && isDeepStrictEqual(part(one), part(other));
-    const changed = differing(path, one, other);
-    return { changed, restart: change === 'restart' && !stays ? changed : [] };
-  });
+  const found = differing([], before, after, false);
   return {
-    changed: found.flatMap(({ changed }) => changed),
-    restart: found.flatMap(({ restart }) => restart),
+    changed: found.map(({ path }) => path),
+    restart: found.filter(({ isLive }) => !isLive).map(({ path }) => path),
   };
 }
 
-/** The paths at which two values differ. Lists are compared as a whole. */
-function differing(path: string, one: unknown, other: unknown): readonly string[] {
+/** Where two values differ. Lists are compared as a whole. */
+function differing(
+  steps: readonly string[],
+  one: unknown,
+  other: unknown,
+  isAboveLive: boolean,
+): readonly { readonly path: string; readonly isLive: boolean }[] {
   if (isDeepStrictEqual(one, other)) return [];
-  if (!isMapping(one) || !isMapping(other)) return [path];
-  return [...new Set([...Object.keys(one), ...Object.keys(other)])].flatMap((name) =>
-    differing(memberPath(path, name), one[name], other[name]),
-  );
-}
-
-function valueAt(value: unknown, [step, ...rest]: readonly string[]): unknown {
-  if (step === undefined) return value;
-  return isMapping(value) ? valueAt(value[step], rest) : undefined;
+  const isLive = isAboveLive || schemaAt(steps)?.['x-reload'] === 'live';
+  if (isMapping(one) && isMapping(other))
+    return [...new Set([...Object.keys(one), ...Object.keys(other)])].flatMap((name) =>
+      differing([...steps, name], one[name], other[name], isLive),
+    );
+  const path = steps.reduce(memberPath, '');
+  const part = BUT_FOR_LOGINS[path];
+  return [{ path, isLive: isLive || (part !== undefined && isDeepStrictEqual(part(one), part(other))) }];
 }
 
 function withoutRedisLogin(url: unknown): unknown {

@@ -1,4 +1,4 @@
-/** What an operator should know about an accepted configuration, for the log and `acg validate`. */
+/** The meaning of an accepted configuration and warnings about it, for log and `acg validate`. */
 
 import type { DeploymentMode, FacilitatorEndpoint } from '../payments/x402/wire/settings.ts';
 import { memberPath } from '../problems/problem.ts';
@@ -8,8 +8,8 @@ import { staysWhole, toolInput, toolNames } from '../resources/tool-form.ts';
 import { routerNotation } from '../resources/url-template.ts';
 import type { GatewayConfig } from './document/config.ts';
 import { isLoopbackUrl } from './document/endpoints.ts';
-import { STRONG_TOKEN_LENGTH } from './document/secret-uses.ts';
-import { MAKE_A_KEY, SEALING_KEYS } from './sections/sealing.ts';
+import { STRONG_TOKEN_LENGTH } from './sections/keys.ts';
+import { MAKE_A_KEY, SEALING_KEYS } from './sections/storage.ts';
 
 /** The facilitator that SDKs ask unless told otherwise. */
 const TESTNET_FACILITATOR = 'x402.org';
@@ -25,112 +25,95 @@ const ROTATION_WARNINGS = {
 
 /** Each names its setting and never holds a configured value. */
 export function configWarnings(config: GatewayConfig): readonly string[] {
-  const { server, protocols, resources } = config;
-  const weak = server.adminTokens.some((token) => token.length < STRONG_TOKEN_LENGTH);
-  const tools = resources.filter(({ exposedVia }) => exposedVia.includes('mcp'));
-  const noSkill = protocols.a2a.enabled && !resources.some(({ exposedVia }) => exposedVia.includes('a2a'));
+  const { resources } = config;
   return [
-    ...(weak ? [`server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`] : []),
-    ...(server.rotation === undefined ? [] : [ROTATION_WARNINGS[server.rotation]]),
-    ...toolWarnings(tools),
-    ...(protocols.mcp.enabled && tools.length === 0
-      ? ['protocols.mcp: enabled, but no resource has mcp under expose; the list of tools is empty']
-      : []),
+    ...serverWarnings(config),
+    ...toolWarnings(config),
     ...resources.flatMap((resource) =>
       publishedPatternWarnings(resource).map(({ path, message }) => `resources.${resource.id}.${path}: ${message}`),
     ),
-    ...resources.flatMap(unsentWarnings),
-    ...resources.flatMap(({ id, backend }) => {
-      const notation = routerNotation(backend.path);
-      return notation === undefined ? [] : [`${memberPath('resources', id)}.backend.path: ${notation}`];
-    }),
+    ...resources.flatMap((resource) => [...inputWarnings(resource)]),
+    ...resources.flatMap((resource) => [...pathWarnings(resource)]),
     ...paymentWarnings(config),
     ...mandateWarnings(config),
     ...checkoutWarnings(config),
     ...sealingWarnings(config),
     ...probeWarnings(config),
-    ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
+    ...cardWarnings(config),
   ];
+}
+
+function* serverWarnings({ server: { adminTokens, rotation } }: GatewayConfig) {
+  if (adminTokens.some((token) => token.length < STRONG_TOKEN_LENGTH))
+    yield `server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`;
+  if (rotation !== undefined) yield ROTATION_WARNINGS[rotation];
 }
 
 /** Warns of input that a buyer pays for and the backend never sees. */
-function unsentWarnings(resource: ResourceConfig): readonly string[] {
+function* inputWarnings(resource: ResourceConfig) {
   const unsent = unsentInput(resource);
-  if (unsent.length === 0) return [];
   const at = `${memberPath('resources', resource.id)}.backend.inputBindings`;
-  return [`${at}: sends ${unsent.join(', ')} nowhere; name each under query or body, or remove it from inputSchema`];
+  if (unsent.length > 0)
+    yield `${at}: sends ${unsent.join(', ')} nowhere; name each under query or body, or remove it from inputSchema`;
+}
+
+function* pathWarnings({ id, backend }: ResourceConfig) {
+  const notation = routerNotation(backend.path);
+  if (notation !== undefined) yield `${memberPath('resources', id)}.backend.path: ${notation}`;
 }
 
 /** Warns where tools differ from their resources, because the APIs of models take less. */
-function toolWarnings(tools: readonly ResourceConfig[]): readonly string[] {
+function* toolWarnings({ protocols, resources }: GatewayConfig) {
+  const tools = resources.filter(({ exposedVia }) => exposedVia.includes('mcp'));
   const names = toolNames(tools.map(({ id }) => id));
-  return tools.flatMap(({ id, inputSchema }) => {
+  for (const { id, inputSchema = {} } of tools) {
     const name = names.get(id) ?? id;
-    const { renamed, combinators } = toolInput(inputSchema ?? {});
-    const [property, ...more] = [...renamed].map(([theirs, safe]) => `${theirs} is ${safe}`);
+    const { renamed, combinators } = toolInput(inputSchema);
+    const others = [...renamed].map(([theirs, safe]) => `${theirs} is ${safe}`).join(', ');
     const at = memberPath('resources', id);
-    const stays = staysWhole(inputSchema ?? {});
-    return [
-      ...(name === id
-        ? []
-        : [`${at}: its MCP tool is called ${name}, because models take at most 64 letters, digits, _ and -`]),
-      ...(property === undefined
-        ? []
-        : [
-            `${at}.inputSchema: other names over MCP, because models take at most 64 letters, digits, _, . and -: ${[property, ...more].join(', ')}`,
-          ]),
-      ...(combinators.length === 0
-        ? []
-        : [
-            stays
-              ? `${at}.inputSchema: has ${combinators.join(', ')} on its top level, for which models' APIs refuse all tools of a host; to have the MCP tool without, write no $schema and no reference into them`
-              : `${at}.inputSchema: its MCP tool has no ${combinators.join(', ')} on the top level, for which models' APIs refuse all tools of a host; calls are checked with it all the same`,
-          ]),
-    ];
-  });
+    const onTop = combinators.join(', ');
+    if (name !== id)
+      yield `${at}: its MCP tool is called ${name}, because models take at most 64 letters, digits, _ and -`;
+    if (others !== '')
+      yield `${at}.inputSchema: other names over MCP, because models take at most 64 letters, digits, _, . and -: ${others}`;
+    if (onTop !== '')
+      yield staysWhole(inputSchema)
+        ? `${at}.inputSchema: has ${onTop} on its top level, for which models' APIs refuse all tools of a host; to have the MCP tool without, write no $schema and no reference into them`
+        : `${at}.inputSchema: its MCP tool has no ${onTop} on the top level, for which models' APIs refuse all tools of a host; calls are checked with it all the same`;
+  }
+  if (protocols.mcp.enabled && tools.length === 0)
+    yield 'protocols.mcp: enabled, but no resource has mcp under expose; the list of tools is empty';
+}
+
+function* cardWarnings({ protocols, resources }: GatewayConfig) {
+  if (protocols.a2a.enabled && !resources.some(({ exposedVia }) => exposedVia.includes('a2a')))
+    yield 'protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill';
 }
 
 /** Warns of facilitators, nodes and addresses that are accepted and seldom meant. */
-function paymentWarnings({ merchant, x402 }: GatewayConfig): readonly string[] {
-  if (x402 === undefined) return [];
+function* paymentWarnings({ merchant, x402 }: GatewayConfig) {
+  if (x402 === undefined) return;
   const { facilitator, rpcUrls, mode } = x402;
   const asked = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
-  return [
-    ...asked.flatMap((one, place) =>
-      facilitatorWarnings(one, `payments.x402.facilitator${place === 0 ? '' : `.fallbacks[${place - 1}]`}`, mode),
-    ),
-    ...(rpcUrls.some(isInClear)
-      ? ['payments.x402.rpcUrl: plain http, so answers about payments can be changed on the way; use https']
-      : []),
-    ...(isInClear(merchant.publicBaseUrl)
-      ? ['merchant.publicBaseUrl: plain http, so proofs and answers can be read and changed on the way; use https']
-      : []),
-  ];
+  for (const [place, one] of asked.entries())
+    yield* facilitatorWarnings(one, `payments.x402.facilitator${place === 0 ? '' : `.fallbacks[${place - 1}]`}`, mode);
+  if (rpcUrls.some(isInClear))
+    yield 'payments.x402.rpcUrl: plain http, so answers about payments can be changed on the way; use https';
+  if (isInClear(merchant.publicBaseUrl))
+    yield 'merchant.publicBaseUrl: plain http, so proofs and answers can be read and changed on the way; use https';
 }
 
-function facilitatorWarnings(
-  { url, auth }: FacilitatorEndpoint,
-  path: string,
-  mode: DeploymentMode,
-): readonly string[] {
+function* facilitatorWarnings({ url, auth }: FacilitatorEndpoint, path: string, mode: DeploymentMode) {
   const { hostname } = new URL(url);
   const isTestnets = hostname === TESTNET_FACILITATOR || hostname.endsWith(`.${TESTNET_FACILITATOR}`);
-  const login = (): readonly string[] => {
-    if (hostname === CDP_HOST && auth.type !== 'cdp')
-      return [`${path}.auth: Coinbase's facilitator wants type cdp, with keyId and keySecret of an API key`];
-    return mode === 'mainnet' && auth.type === 'none' && !isTestnets
-      ? [`${path}.auth: none, and facilitators of mainnets mostly want a login; set bearer or cdp if this one does`]
-      : [];
-  };
-  return [
-    ...(mode === 'mainnet' && isTestnets
-      ? [`${path}.url: x402.org settles on testnets only; name a facilitator of this mainnet`]
-      : []),
-    ...login(),
-    ...(isInClear(url)
-      ? [`${path}.url: plain http, so proofs and verdicts can be read and changed on the way; use https`]
-      : []),
-  ];
+  if (mode === 'mainnet' && isTestnets)
+    yield `${path}.url: x402.org settles on testnets only; name a facilitator of this mainnet`;
+  if (hostname === CDP_HOST && auth.type !== 'cdp')
+    yield `${path}.auth: Coinbase's facilitator wants type cdp, with keyId and keySecret of an API key`;
+  else if (mode === 'mainnet' && auth.type === 'none' && !isTestnets)
+    yield `${path}.auth: none, and facilitators of mainnets mostly want a login; set bearer or cdp if this one does`;
+  if (isInClear(url))
+    yield `${path}.url: plain http, so proofs and verdicts can be read and changed on the way; use https`;
 }
 
 /** Over a network and not encrypted. */
@@ -139,58 +122,76 @@ function isInClear(url: string): boolean {
 }
 
 /** Warns where nothing that is safe to ask shows whether the backend answers. */
-function probeWarnings({ backend, resources }: GatewayConfig): readonly string[] {
+function* probeWarnings({ backend, resources }: GatewayConfig) {
   const settlesAfter = resources.some(({ pricing }) => pricing.type === 'fixed' && pricing.settle === 'after');
-  if (!settlesAfter || backend.probePath !== undefined) return [];
-  return [
-    'backend.probe: missing, and resources settle after their calls, whose silences show nothing of the backend; while it ' +
-      'hangs, buyers of the others pay before their sales stop: set { path } of a GET that costs nothing',
-  ];
+  if (settlesAfter && backend.probePath === undefined)
+    yield 'backend.probe: missing, and resources settle after their calls, whose silences show nothing of the backend; ' +
+      'while it hangs, buyers of the others pay before their sales stop: set { path } of a GET that costs nothing';
 }
 
 /** Warns of payment data that is stored unencrypted. A store in memory leaves no file. */
-function sealingWarnings({ storage: { engine, sealing }, x402 }: GatewayConfig): readonly string[] {
+function* sealingWarnings({ storage: { engine, sealing }, x402 }: GatewayConfig) {
   const forgets = engine.kind === 'sqlite' && engine.path === ':memory:';
-  if (sealing !== undefined || x402 === undefined || forgets) return [];
-  return [
-    `${SEALING_KEYS}: missing, so inputs, answers and signatures of payments lie readable in the store; ${MAKE_A_KEY}`,
-  ];
+  if (sealing === undefined && x402 !== undefined && !forgets)
+    yield `${SEALING_KEYS}: missing, so inputs, answers and signatures of payments lie readable in the store; ${MAKE_A_KEY}`;
 }
 
 /** Warns of mandates that no resource asks for, and of keys that no mandate may be signed with. */
-function mandateWarnings({ authorization: { ap2 }, resources }: GatewayConfig): readonly string[] {
-  if (ap2 === undefined) return [];
+function* mandateWarnings({ authorization: { ap2 }, resources }: GatewayConfig) {
+  if (ap2 === undefined) return;
+  if (!resources.some(({ authorization }) => authorization.includes('ap2')))
+    yield 'authorization.ap2: enabled, but no resource has authorization: { required: [ap2] }; no caller is asked for one';
   const { algorithms } = ap2.profile;
-  const idle = ap2.issuers.filter(
-    ({ source }) => source.kind === 'static' && ![...source.keys.values()].some(({ alg }) => algorithms.has(alg)),
-  );
-  return [
-    ...(resources.some(({ authorization }) => authorization.includes('ap2'))
-      ? []
-      : [
-          'authorization.ap2: enabled, but no resource has authorization: { required: [ap2] }; no caller is asked for one',
-        ]),
-    ...idle.map(
-      ({ id }) => `authorization.ap2.issuers: no key of ${id} is for an algorithm under authorization.ap2.algorithms`,
-    ),
-  ];
+  for (const { id, source } of ap2.issuers)
+    if (source.kind === 'static' && ![...source.keys.values()].some(({ alg }) => algorithms.has(alg)))
+      yield `authorization.ap2.issuers: no key of ${id} is for an algorithm under authorization.ap2.algorithms`;
 }
 
 /** Warns of short tokens, payment data in clear, and bounds that others cut short. */
-function checkoutWarnings({ merchant, limits, protocols: { acp } }: GatewayConfig): readonly string[] {
-  if (!acp.enabled) return [];
-  const short = acp.clients.some(({ tokens }) => tokens.some(({ length }) => length < STRONG_TOKEN_LENGTH));
-  return [
-    ...(isInClear(merchant.publicBaseUrl)
-      ? ['protocols.acp: merchant.publicBaseUrl is not https; tokens and payment data would travel in clear']
-      : []),
-    ...(acp.maxInFlight > limits.maxInFlight
-      ? [
-          'protocols.acp.limits.maxInFlight: more than limits.maxInFlight admits of all calls together; it bounds nothing, lower it',
-        ]
-      : []),
-    ...(short
-      ? [`protocols.acp.auth: a token is shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random one`]
-      : []),
-  ];
+function* checkoutWarnings({ merchant, limits, protocols: { acp } }: GatewayConfig) {
+  if (!acp.enabled) return;
+  if (isInClear(merchant.publicBaseUrl))
+    yield 'protocols.acp: merchant.publicBaseUrl is not https; tokens and payment data would travel in clear';
+  if (acp.maxInFlight > limits.maxInFlight)
+    yield 'protocols.acp.limits.maxInFlight: more than limits.maxInFlight admits of all calls together; it bounds nothing, lower it';
+  if (acp.clients.some(({ tokens }) => tokens.some(({ length }) => length < STRONG_TOKEN_LENGTH)))
+    yield `protocols.acp.auth: a token is shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random one`;
+}
+
+/** How many issuers are trusted, and how many resources need a mandate. */
+export function mandatesSummary({
+  authorization: { ap2 },
+  resources,
+}: Pick<GatewayConfig, 'authorization' | 'resources'>): string {
+  if (ap2 === undefined) return 'no mandates';
+  const asking = resources.filter(({ authorization }) => authorization.includes('ap2')).length;
+  return `ap2 mandates for ${asking} of ${resources.length} resources (issuers: ${ap2.issuers.length})`;
+}
+
+/** What happens to a payment that the chain shows and the store has lost. */
+export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string {
+  if (x402 === undefined) return 'no payments';
+  const { onStoreLoss, payToExclusive, rpcUrls, facilitator } = x402;
+  if (onStoreLoss === 'refuse') return 'refused with 409 (onStoreLoss: refuse)';
+  if (rpcUrls.length === 0) return 'refused with 409, because there is no rpcUrl to ask the chain through';
+  if (payToExclusive) return 'delivered once, because payTo is this store’s alone (payToExclusive: true)';
+  const advice =
+    'a merchant with one store, who sells nothing else for this payTo, sets payments.x402.payToExclusive: true';
+  return facilitator.mode === 'local'
+    ? `delivered once to the buyer whose token is in the calldata of our transaction, else refused with 409; ${advice}`
+    : `refused with 409, because another store or seller may use payTo; ${advice}`;
+}
+
+/** The enabled adapters, their paths, and how many resources each offers. */
+export function adaptersSummary({ protocols, resources }: Pick<GatewayConfig, 'protocols' | 'resources'>): string {
+  const adapters = (['http', 'mcp', 'a2a'] as const)
+    .filter((name) => protocols[name].enabled)
+    .map((name) => {
+      const offered = resources.filter(({ exposedVia }) => exposedVia.includes(name)).length;
+      return `${name}${name === 'http' ? '' : ` at ${protocols[name].mountPath}`} (${offered})`;
+    });
+  const { acp } = protocols;
+  if (!acp.enabled) return adapters.join(', ');
+  const clients = acp.clients.length === 1 ? '1 client' : `${acp.clients.length} clients`;
+  return [...adapters, `acp at ${acp.mountPath} (checkout for ${clients})`].join(', ');
 }

@@ -1,14 +1,17 @@
 /**
- * Writes the tables of keys in docs/configuration.md from schemas/config.schema.json:
- * `node tools/docs/configuration.ts --write`, which `make format` runs. Without `--write` it exits
- * with 1 when the tables are not those of the schema.
+ * Writes what follows from schemas/config.schema.json: tables of docs/configuration.md, and the
+ * types of the document. `make format` runs it with `--write`; without, as in `make check`, it
+ * exits with 1 when a file is not as the schema gives it.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import { documentTypes } from './document-types.ts';
 
 export const DOCUMENT = join(import.meta.dirname, '../../docs/configuration.md');
+export const TYPES = join(import.meta.dirname, '../../src/config/document/document.ts');
 
 /**
  * A part of the schema. `markdownDescription` is what editors show of a key, and has up to three
@@ -21,7 +24,10 @@ interface Node {
   readonly properties?: Readonly<Record<string, Node | false>>;
   readonly required?: readonly string[];
   readonly items?: Node;
+  readonly additionalProperties?: Node | boolean;
   readonly default?: unknown;
+  readonly writeOnly?: boolean;
+  readonly 'x-reload'?: 'live';
   readonly minimum?: number;
   readonly maximum?: number;
   readonly minLength?: number;
@@ -36,13 +42,13 @@ interface Key {
   readonly name: string;
   readonly node: Node;
   readonly meaning: string;
-  /** The default, or `required`, and the bounds. */
+  /** The default, or `required`, the bounds, and the marks `secret` and `restart`. */
   readonly bounds: string;
 }
 
 /** `<!-- keys of merchant -->`, its table, and the end. */
 const TABLE = /(<!-- keys of ([^>]+) -->\n)[\s\S]*?(<!-- end of keys -->)/g;
-const HEAD = '| Key | Meaning | Default and bounds |\n|---|---|---|\n';
+const HEAD = '| Key | Meaning | Default, bounds, marks |\n|---|---|---|\n';
 
 /** The document with the tables of the schema. @throws Error that names a key without a text */
 export function withTables(document: string): string {
@@ -59,7 +65,8 @@ export function withTables(document: string): string {
 export function keysOf(sections: string): readonly Key[] {
   const paths = sections.split(', ');
   const whole = paths.length > 1 || !sections.includes('.');
-  return paths.flatMap((path) => below(nodeAt(path), whole ? path : ''));
+  // A reload takes over all that the definitions are used for.
+  return paths.flatMap((path) => below(nodeAt(path), whole ? path : '', { isLive: path.startsWith('$defs') }));
 }
 
 /** The sections that the document has tables of. */
@@ -79,30 +86,45 @@ function nodeAt(path: string): Node {
   }, {});
 }
 
-function below(node: Node, name: string, isRequired = false, isCovered = false): readonly Key[] {
+/** What a key has from the one that it is in. */
+interface Place {
+  readonly isLive: boolean;
+  readonly isRequired?: boolean;
+  readonly isCovered?: boolean;
+}
+
+function below(node: Node, name: string, place: Place): readonly Key[] {
   const { markdownDescription: text, properties = {}, required = [], items } = node;
-  const own = text === undefined ? [] : [keyOf(name, node, text, isRequired)];
-  const covers = isCovered || own.length > 0;
-  const members = Object.entries(properties).flatMap(([member, child]) =>
-    child === false ? [] : below(child, name === '' ? member : `${name}.${member}`, required.includes(member), covers),
-  );
-  const ofItems = items?.properties === undefined ? [] : below(items, name === '' ? '' : `${name}[]`, false, covers);
+  const isLive = place.isLive || node['x-reload'] === 'live';
+  const own = text === undefined ? [] : [keyOf(name, node, text, { ...place, isLive })];
+  const covers = place.isCovered === true || own.length > 0;
+  const inner = { isLive, isCovered: covers };
+  const members = Object.entries(properties).flatMap(([member, child]) => {
+    const isRequired = required.includes(member);
+    return child === false ? [] : below(child, name === '' ? member : `${name}.${member}`, { ...inner, isRequired });
+  });
+  const ofItems = items?.properties === undefined ? [] : below(items, name === '' ? '' : `${name}[]`, inner);
   const found = [...own, ...members, ...ofItems];
   if (found.length === 0 && !covers) throw new Error(`${name} has no markdownDescription in the schema`);
   return found;
 }
 
-function keyOf(name: string, node: Node, text: string, isRequired: boolean): Key {
+function keyOf(name: string, node: Node, text: string, { isLive, isRequired = false }: Place): Key {
   const [meaning = '', ...others] = text.split('\n\n');
   const said = (label: string): string | undefined =>
     others.find((part) => part.startsWith(`${label}: `))?.slice(label.length + 2);
   const usual = said('Default') ?? (isRequired ? 'required' : valueText(node.default, name));
   const bounds = said('Bounds') ?? boundsText(node, name);
-  return { name, node, meaning, bounds: bounds === '' ? usual : `${usual}; ${bounds}` };
+  const marks = [isSecret(node) ? 'secret' : '', isLive ? '' : 'restart'];
+  return { name, node, meaning, bounds: [usual, bounds, ...marks].filter((part) => part !== '').join('; ') };
+}
+
+function isSecret({ writeOnly, items, additionalProperties: open }: Node): boolean {
+  return writeOnly === true || items?.writeOnly === true || (typeof open === 'object' && open.writeOnly === true);
 }
 
 function valueText(value: unknown, name: string): string {
-  if (value === undefined) return 'none';
+  if (value === undefined || isDeepStrictEqual(value, {}) || isDeepStrictEqual(value, [])) return 'none';
   if (typeof value === 'number') return numberText(value, name);
   if (Array.isArray(value)) return `\`[${value.join(', ')}]\``;
   return `\`${String(value)}\``;
@@ -129,12 +151,14 @@ function boundsText(node: Node, name: string): string {
   return each === '' ? own : `${own}, each ${each}`;
 }
 
-if (import.meta.main) {
-  const before = readFileSync(DOCUMENT, 'utf8');
-  const after = withTables(before);
-  if (process.argv.includes('--write')) writeFileSync(DOCUMENT, after);
-  else if (after !== before) {
-    process.stderr.write('docs/configuration.md: its tables are not those of the schema; make format writes them\n');
-    process.exitCode = 1;
+if (import.meta.main)
+  for (const [file, made] of [
+    [DOCUMENT, withTables(readFileSync(DOCUMENT, 'utf8'))],
+    [TYPES, documentTypes()],
+  ] as const) {
+    if (process.argv.includes('--write')) writeFileSync(file, made);
+    else if (made !== readFileSync(file, 'utf8')) {
+      process.stderr.write(`${file}: not as schemas/config.schema.json gives it; make format writes it\n`);
+      process.exitCode = 1;
+    }
   }
-}

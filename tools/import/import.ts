@@ -1,6 +1,6 @@
 /** Makes resources of the operations of an OpenAPI document; reads and writes nothing itself. */
 
-import type { ResourceDocument } from '../../src/config/document/document.ts';
+import type { WrittenResource } from '../../src/config/document/document.ts';
 import { idsForOperations } from './naming.ts';
 import { type Choice, chosen, operationsOf, rootOf } from './operations.ts';
 import { type Documents, Inexpressible } from './references.ts';
@@ -13,7 +13,7 @@ export interface ImportOptions extends ResourceOptions {
 
 export interface Import {
   /** By id, in the order of the document. */
-  readonly resources: Readonly<Record<string, ResourceDocument>>;
+  readonly resources: Readonly<Record<string, WrittenResource>>;
   /** Operations that are no resource, each with the reason. */
   readonly skipped: readonly { readonly operation: string; readonly reason: string }[];
   /** What the resources do not take although the document has it. */
@@ -33,7 +33,7 @@ export function importOpenApi(documents: Documents, options: ImportOptions): Imp
   const reader = schemaReader(documents, { siblings: !String(root['openapi']).startsWith('3.0') });
   const makeResource = resourceMaker(documents, root, reader, options);
   const nextId = idsForOperations();
-  const resources: [string, ResourceDocument][] = [];
+  const resources: [string, WrittenResource][] = [];
   const skipped = isAll ? unreadable.map(({ label, reason }) => ({ operation: label, reason })) : [];
   const narrowed: ({ readonly resource: string } & LeftOut)[] = [];
   let unpriced = 0;

@@ -1,7 +1,7 @@
 /** Makes the resource of one operation: its input, and how the input becomes the request. */
 
 import { type BackendRequest, NONE_RELAYED } from '../../src/backend/exchange.ts';
-import type { ResourceDocument } from '../../src/config/document/document.ts';
+import type { WrittenResource } from '../../src/config/document/document.ts';
 import { lowerHeaders } from '../../src/config/sections/backend.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { ProblemList } from '../../src/problems/problem.ts';
@@ -36,7 +36,7 @@ export interface ResourceOptions {
 }
 
 interface MadeResource {
-  readonly resource: ResourceDocument;
+  readonly resource: WrittenResource;
   readonly leftOut: readonly LeftOut[];
 }
 
@@ -93,7 +93,7 @@ export function resourceMaker(
     const { body, leftOut: ofBody } = bodyOf(documents, operation, reader);
     const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + encoded(template);
     const { schema, bindings } = oneInput(inputs, body, method);
-    const resource: ResourceDocument = {
+    const resource: WrittenResource = {
       ...textsOf(operation),
       ...(schema === undefined ? {} : { inputSchema: withDefinitions(schema, reader.names) }),
       ...(mimeType === undefined ? {} : { mimeType }),
@@ -167,7 +167,7 @@ function oneInput(
   method: BackendRequest['method'],
 ): {
   readonly schema: JsonObject | undefined;
-  readonly bindings: ResourceDocument['backend']['inputBindings'];
+  readonly bindings: WrittenResource['backend']['inputBindings'];
 } {
   const names = parameters.map(({ name }) => name);
   const query = parameters.filter((parameter) => parameter.in === 'query');
@@ -220,7 +220,7 @@ function freeName(name: string, taken: readonly string[]): string {
 }
 
 /** The rules of the configuration for this resource alone. @throws Inexpressible */
-function check(resource: ResourceDocument, compile: ReturnType<typeof createCompiler>): void {
+function check(resource: WrittenResource, compile: ReturnType<typeof createCompiler>): void {
   const { name, description, inputSchema, backend, pricing } = resource;
   if (hasPlaceholder({ ...resource, name: '', description: '' }))
     throw new Inexpressible('has a text with ${, which a configuration replaces: write it otherwise');

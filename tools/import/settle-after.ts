@@ -1,12 +1,12 @@
 /** Proposes `settle: after` where answers can be kept sealed; the merchant alone writes it. */
 
-import type { ResourceDocument } from '../../src/config/document/document.ts';
+import type { WrittenResource } from '../../src/config/document/document.ts';
 import { isRepeatable } from '../../src/resources/repeatable.ts';
 
 /** Tells whether a resource may be paid after its call; `pricing` also in the short form. */
 export interface PricedResource {
-  readonly backend: Pick<ResourceDocument['backend'], 'method'>;
-  readonly pricing: ResourceDocument['pricing'] | string;
+  readonly backend: Pick<WrittenResource['backend'], 'method'>;
+  readonly pricing: WrittenResource['pricing'] | string;
 }
 
 /** The ids of the resources that cost something and can be repeated, in their order. */

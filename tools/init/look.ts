@@ -1,7 +1,7 @@
 /** Looks at a merchant's service: its OpenAPI document, or how it answers one request. */
 
 import { bodyText, httpGet } from '../../src/cli/http-get.ts';
-import type { ResourceDocument } from '../../src/config/document/document.ts';
+import type { WrittenResource } from '../../src/config/document/document.ts';
 import { DOLLAR } from '../../src/config/sections/short-form.ts';
 import { importOpenApi } from '../import/import.ts';
 import { readDocuments } from '../import/source.ts';
@@ -19,7 +19,7 @@ const PAGES = ['/docs'];
 interface FoundDocument {
   readonly url: string;
   /** Its operations with GET, the first of them. */
-  readonly resources: Readonly<Record<string, ResourceDocument>>;
+  readonly resources: Readonly<Record<string, WrittenResource>>;
   /** Operations that the document has besides. */
   readonly more: number;
 }

@@ -1,14 +1,14 @@
 /** A resource of an operation as the command line has it, such as `GET /reports/{city}`. */
 
 import { UsageError } from '../../src/cli/exit-code.ts';
-import type { ResourceDocument } from '../../src/config/document/document.ts';
+import type { WrittenResource } from '../../src/config/document/document.ts';
 import { idOf } from '../../src/config/sections/short-form.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { amountFault } from '../import/prices.ts';
 
 /** A resource in the short form of the configuration. */
 export interface SoldOperation {
-  readonly backend: Pick<ResourceDocument['backend'], 'method' | 'path'>;
+  readonly backend: Pick<WrittenResource['backend'], 'method' | 'path'>;
   readonly inputSchema?: JsonObject;
   readonly pricing: string;
   readonly expose: readonly string[];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ResourceDocument } from '../../src/config/document/document.ts';
+import type { WrittenResource } from '../../src/config/document/document.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { DOCUMENTS, readDocument } from './documents.ts';
 import { failuresOf, importDocument, runDocument } from './run.ts';
@@ -91,7 +91,7 @@ describe('the merchant that judges', () => {
         assert.deepEqual(await failuresOf(document, resources), []);
       });
 
-  type Backend = ResourceDocument['backend'];
+  type Backend = WrittenResource['backend'];
   const WRONG: readonly (readonly [string, string, (backend: Backend) => Partial<Backend>])[] = [
     ['a list in one pair', 'exploded', () => ({ inputBindings: { query: ['a'], styles: { a: 'comma' } } })],
     ['another separator', 'comma', () => ({ inputBindings: { query: ['a'], styles: { a: 'pipe' } } })],

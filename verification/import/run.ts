@@ -3,7 +3,7 @@
 import { type ConfigObject, NO_CHAIN } from '../../spec/support/config.ts';
 import { openGateway, type TestGateway } from '../../spec/support/gateway.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
-import type { ResourceDocument } from '../../src/config/document/document.ts';
+import type { WrittenResource } from '../../src/config/document/document.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { FORM_TYPE } from '../../src/resources/backend-request.ts';
 import { templateParameters } from '../../src/resources/url-template.ts';
@@ -27,7 +27,7 @@ export interface Failure {
   readonly why: string;
 }
 
-type Resources = Readonly<Record<string, ResourceDocument>>;
+type Resources = Readonly<Record<string, WrittenResource>>;
 
 /** Branches of anyOf and oneOf that are tried before a schema counts as one without an input. */
 const CHOICES = 8;
@@ -91,7 +91,7 @@ function only(resources: Resources): ConfigObject {
 async function failure(
   { gateway, merchant }: { readonly gateway: TestGateway; readonly merchant: Merchant },
   id: string,
-  resource: ResourceDocument,
+  resource: WrittenResource,
   amount: Amount,
 ): Promise<string | undefined> {
   let why = '';
@@ -110,7 +110,7 @@ async function failure(
 }
 
 /** A value of the input that the merchant read otherwise; undefined where all are the same. */
-function lostValue(input: JsonObject, { backend }: ResourceDocument, read: JsonObject): string | undefined {
+function lostValue(input: JsonObject, { backend }: WrittenResource, read: JsonObject): string | undefined {
   const { query = {}, params = {}, body = null } = read;
   const bindings = backend.inputBindings;
   const inPath = [...backend.path.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);

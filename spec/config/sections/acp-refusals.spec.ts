@@ -21,12 +21,7 @@ const CALLERS: readonly Row[] = [
     { token: TOKEN, clients: [client('a', `${TOKEN}-2`)] },
     /exactly one of token and clients/,
   ],
-  ['a token with a space', `${AUTH}.token`, 'two words that are long', /visible ASCII/],
-  ['a token of 513 characters', `${AUTH}.token`, 't'.repeat(513), /at most 512/],
-  ['a client without token', auth(client('a')), `${AUTH}.clients[0].tokens`, /1 to 4 tokens/],
-  ['a client with five tokens', auth(client('a', ...'12345')), `${AUTH}.clients[0].tokens`, /1 to 4 tokens/],
   ['a client with an empty token alone', auth(client('a', '')), `${AUTH}.clients[0].tokens`, /not empty/],
-  ['a client id with a slash', auth(client('a/b', TOKEN)), `${AUTH}.clients[0].id`, /1 to 64 letters/],
   ['two clients of one id', auth(client('a', TOKEN), client('a', `${TOKEN}2`)), `${AUTH}.clients[1].id`, /one entry/],
   [
     'one token for two clients',
@@ -62,14 +57,9 @@ const CALLERS: readonly Row[] = [
 ];
 
 const SECRETS: readonly Row[] = [
-  ['a secret of 31 characters', `${ACP}.idempotency.secret`, 's'.repeat(31), /32/],
   ['a token as the secret', { [AUTH]: { token: SECRET } }, `${ACP}.idempotency.secret`, /same as protocols\.acp\.auth/],
   ['the secret as a key', { [`${ACP}.idempotency.secret`]: KEY }, `${KEYS}[0].key`, /same as .*idempotency\.secret/],
   ['a token as a key', { [AUTH]: { token: KEY } }, `${KEYS}[0].key`, /same as protocols\.acp\.auth/],
-  ['no key', KEYS, [], /1 to 8 keys/],
-  ['a key of 31 bytes', keys(Buffer.alloc(31).toString('base64')), `${KEYS}[0].key`, /openssl rand -base64 32/],
-  ['a key of 33 bytes', keys(Buffer.alloc(33).toString('base64')), `${KEYS}[0].key`, /openssl rand -base64 32/],
-  ['a key as hexadecimal', keys(OTHER_KEY.toString('hex')), `${KEYS}[0].key`, /as base64/],
   [
     'one key twice in two spellings',
     keys(OTHER_KEY.toString('base64'), OTHER_KEY.toString('base64url')),
@@ -87,8 +77,6 @@ const SECRETS: readonly Row[] = [
     `${KEYS}[1].id`,
     /is there already/,
   ],
-  ['a retention of less than a day', `${ACP}.idempotency.retentionHours`, 23, /24 to 720/],
-  ['an unknown way to repeat', `${ACP}.idempotency.merchant`, 'again', /read-back-only/],
 ];
 
 const BACKENDS: readonly Row[] = [
@@ -107,14 +95,6 @@ const BACKENDS: readonly Row[] = [
     `${BACKEND}.headers`,
     /backend\.headers has accept/,
   ],
-  [
-    'an unknown operation, with the nearest',
-    `${OPERATIONS}.completeCheckoutSesion`,
-    {},
-    /did you mean completeCheckoutSession/,
-  ],
-  ['a timeout of less than 100 ms', `${OPERATIONS}.getCheckoutSession.timeoutMs`, 99, /100 to 60000/],
-  ['a timeout of more than a minute', `${OPERATIONS}.getCheckoutSession.timeoutMs`, 60_001, /100 to 60000/],
   ['a create with a session', `${OPERATIONS}.createCheckoutSession.path`, '/c/{checkout_session_id}', /no session yet/],
   [
     'a complete without a session',
@@ -154,27 +134,6 @@ const PUBLISHED: readonly Row[] = [
   ],
   ['a link that is none', `${ACP}.discovery.documentationUrl`, 'shop.example', /absolute http/],
   ['a link with a password', `${ACP}.discovery.documentationUrl`, 'https://u:pass@shop.example', /credentials/],
-  [
-    'a currency in capitals',
-    { [`${ACP}.discovery.supportedCurrencies`]: ['EUR'] },
-    `${ACP}.discovery.supportedCurrencies[0]`,
-    /lower-case/,
-  ],
-  ['a currency twice', `${ACP}.discovery.supportedCurrencies`, ['eur', 'eur'], /different/],
-  [
-    'a language that is none',
-    { [`${ACP}.discovery.supportedLocales`]: ['en_US'] },
-    `${ACP}.discovery.supportedLocales[0]`,
-    /en-US/,
-  ],
-  [
-    'an unknown intervention',
-    { [`${ACP}.discovery.interventionTypes`]: ['captcha'] },
-    `${ACP}.discovery.interventionTypes[0]`,
-    /3ds, biometric or address_verification/,
-  ],
-  ['no call at the same time', `${ACP}.limits.maxInFlight`, 0, /1 to 1024/],
-  ['an unknown key', `${ACP}.strictSemantic`, true, /did you mean strictSemantics/],
 ];
 
 for (const [title, rows] of Object.entries({ CALLERS, SECRETS, BACKENDS, PUBLISHED }))

@@ -2,9 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { parseConfig } from '../../../src/config/load.ts';
-import { secretsOf } from '../../../src/config/secrets.ts';
-import { adaptersSummary } from '../../../src/config/summary.ts';
-import { configWarnings } from '../../../src/config/warnings.ts';
+import { adaptersSummary, configWarnings } from '../../../src/config/warnings.ts';
 import { load, PAYEE, problems } from '../document/document.ts';
 import { at, file } from '../files.ts';
 import { ACP, KEY, KEYS, ON_TRIAL, SECRET, selling, settings, TOKEN } from './acp.ts';
@@ -43,12 +41,7 @@ describe('protocols.acp', () => {
         merchant: 'derived-key',
         sessionLock: true,
       },
-      discovery: {
-        documentationUrl: undefined,
-        supportedCurrencies: undefined,
-        supportedLocales: undefined,
-        interventionTypes: undefined,
-      },
+      discovery: {},
       maxInFlight: 64,
       acceptLineItemQuantity: false,
       strictSemantics: false,
@@ -148,15 +141,13 @@ describe('protocols.acp', () => {
 
   it('counts every token, the secret, the keys in each spelling and the headers as secrets', () => {
     const key = Buffer.alloc(32, 251);
-    const secrets = secretsOf(
-      load(
-        selling({
-          [`${ACP}.auth`]: { clients: [{ id: 'a', tokens: ['first-token-of-a-', 'other-token-of-a-'] }] },
-          [KEYS]: [{ id: 'k', key: key.toString('base64') }],
-          [`${ACP}.backend.headers`]: { 'x-key': 'key-of-the-merchant' },
-        }),
-      ),
-    );
+    const secrets = load(
+      selling({
+        [`${ACP}.auth`]: { clients: [{ id: 'a', tokens: ['first-token-of-a-', 'other-token-of-a-'] }] },
+        [KEYS]: [{ id: 'k', key: key.toString('base64') }],
+        [`${ACP}.backend.headers`]: { 'x-key': 'key-of-the-merchant' },
+      }),
+    ).secrets;
     const listed = ['first-token-of-a-', 'other-token-of-a-', SECRET, 'key-of-the-merchant', key.toString('hex')];
     for (const secret of [...listed, key.toString('base64url'), key.toString('base64').slice(0, 43)])
       assert.ok(secrets.includes(secret), secret);

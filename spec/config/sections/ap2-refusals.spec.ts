@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { checkoutKeysOf } from '../../../src/mandates/ap2/trust/settings.ts';
-import { problems } from '../document/document.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import { type Changes, problems } from '../document/document.ts';
+import { file } from '../files.ts';
 import type { Row } from '../refusals.ts';
-import { asking, CHECKOUT_PEM, issuers, jwk, keyed, PROVIDER, pem, publicHalf, refuses } from './ap2.ts';
+import { asking, CHECKOUT_PEM, DID_KEY, issuers, jwk, keyed, PROVIDER, pem, publicHalf, refuses } from './ap2.ts';
 
 const A = 'authorization.ap2';
 const R = 'resources.report';
@@ -13,21 +15,11 @@ const CARD_KID = checkoutKeysOf({ signingKey: CARD, kid: undefined, alsoTrust: [
 const ROWS: readonly Row[] = [
   ['to be on without a key', `${A}.checkout`, undefined, /^is missing: the key that signs checkouts/],
   ['to ask without an issuer', `${A}.issuers`, undefined, /^is missing: resources\.report requires ap2/],
-  ['an unknown key', `${A}.maxAge`, 1, /is not a known key/],
-  ['a skew of more than 300 s', `${A}.clockSkewSeconds`, 301, /0 to 300/],
-  ['an unknown algorithm', { [`${A}.algorithms`]: ['RS256'] }, `${A}.algorithms[0]`, /ES256, EdDSA, ES384 or ES256K/],
-  ['an envelope that no header holds', `${A}.maxEnvelopeBytes`, 24_576, /1024 to 20480/],
   [
     'other digits for the token',
     { [`${A}.currencies`]: { USDC: 2 } },
     `${A}.currencies.USDC`,
     /must be 6, or left out/,
-  ],
-  [
-    'an unknown policy',
-    { [`${A}.policy`]: { paymentMandate: 'maybe' } },
-    `${A}.policy.paymentMandate`,
-    /optional, or required/,
   ],
   ['a checkout key that is none', `${A}.checkout.signingKey`, 'hello', /PKCS#8 PEM/],
   [
@@ -98,3 +90,92 @@ describe('authorization.ap2 refuses', () => {
     );
   });
 });
+
+const I = 'authorization.ap2.issuers';
+const ROOT = file('root.pem', createAuthority('One').certificate);
+const LEAF = file('leaf.pem', createAuthority('One').issue().certificate);
+const EMPTY = file('empty.pem', 'nothing');
+const BROKEN = file('broken.pem', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+
+function bank(x5cRoots: readonly string[], id = 'https://bank.example'): Changes {
+  return issuers({ id, x5cRoots });
+}
+
+function remote(jwksUri: string): Changes {
+  return issuers({ id: 'far', jwksUri });
+}
+
+const ISSUERS: readonly Row[] = [
+  ['an issuer without keys', issuers({ id: 'x' }), `${I}[0]`, /exactly one of keys, jwksUri and x5cRoots/],
+  [
+    'an issuer with two sources',
+    issuers({ ...PROVIDER, jwksUri: 'https://far.example/' }),
+    `${I}[0]`,
+    /exactly one of/,
+  ],
+  ['a did:key with other keys', issuers({ ...PROVIDER, id: DID_KEY }), `${I}[0]`, /did:web or did:key needs none/],
+  ['an issuer twice', issuers(PROVIDER, { ...PROVIDER, keys: [jwk('k')] }), `${I}[1].id`, /is there already/],
+  [
+    'the key of one issuer for another',
+    issuers(PROVIDER, { id: 'x', keys: PROVIDER.keys }),
+    `${I}[1].keys`,
+    /must not be the key of authorization\.ap2\.issuers\[0\]\.keys/,
+  ],
+  ['a private member', keyed({ d: 'AAAA' }), `${I}[0].keys[0]`, /must be a public key; it has private members/],
+  [
+    'a curve that is not served',
+    keyed({ crv: 'P-521' }),
+    `${I}[0].keys[0]`,
+    /must be of curve P-256, P-384, secp256k1 or Ed25519/,
+  ],
+  ['a curve that is not the point’s', keyed({ crv: 'secp256k1' }), `${I}[0].keys[0]`, /must be a point of its curve/],
+  ['another algorithm than the curve’s', keyed({ alg: 'ES384' }), `${I}[0].keys[0]`, /must have alg ES256/],
+  ['a key for encryption', keyed({ use: 'enc' }), `${I}[0].keys[0]`, /must be a key for verifying/],
+  ['a key without name', issuers({ ...PROVIDER, keys: [publicHalf(pem())] }), `${I}[0].keys[0]`, /must have a kid/],
+  [
+    'two keys of one name',
+    issuers({ ...PROVIDER, keys: [jwk('k'), jwk('k')] }),
+    `${I}[0].keys[1]`,
+    /must have a kid that no other key here has/,
+  ],
+];
+
+const SOURCES: readonly Row[] = [
+  [
+    'one name at two issuers without iss',
+    issuers({ id: 'x', keys: [jwk('k')], allowKidOnly: true }, { id: 'y', keys: [jwk('k')], allowKidOnly: true }),
+    `${I}[1].keys`,
+    /must not have a kid of authorization\.ap2\.issuers\[0\]/,
+  ],
+  [
+    'remote keys without iss',
+    issuers({ id: 'x', jwksUri: 'https://far.example/', allowKidOnly: true }),
+    `${I}[0].allowKidOnly`,
+    /must be false, or have keys/,
+  ],
+  ['keys over http', remote('http://far.example/jwks.json'), `${I}[0].jwksUri`, /must be https/],
+  ['keys of this machine over http', remote('http://127.0.0.1/jwks.json'), `${I}[0].jwksUri`, /must be https/],
+  ['keys of a file', remote('file:///etc/jwks.json'), `${I}[0].jwksUri`, /absolute http/],
+  ['credentials for keys', remote('https://user:pass@far.example/'), `${I}[0].jwksUri`, /must not have credentials/],
+  [
+    'keys of a cloud’s metadata',
+    remote('https://169.254.169.254/jwks.json'),
+    `${I}[0].jwksUri`,
+    /link-local, metadata/,
+  ],
+  ['a did:web of an address', issuers({ id: 'did:web:169.254.169.254' }), `${I}[0].id`, /did:web with a host name/],
+  ['a did:key that is none', issuers({ id: 'did:key:z123' }), `${I}[0].id`, /did:key of P-256, Ed25519 or secp256k1/],
+  ['roots for a name without host', bank([ROOT], 'bank'), `${I}[0].id`, /must be an https URL with x5cRoots/],
+  [
+    'roots that are not there',
+    bank(['/nowhere.pem']),
+    `${I}[0].x5cRoots[0]`,
+    /can be read: \/nowhere\.pem cannot be read \(ENOENT\)/,
+  ],
+  ['a file without certificates', bank([EMPTY]), `${I}[0].x5cRoots[0]`, /certificates as PEM text/],
+  ['a broken certificate', bank([BROKEN]), `${I}[0].x5cRoots[0]`, /certificates that can be read/],
+  ['a root that is no authority', bank([LEAF]), `${I}[0].x5cRoots[0]`, /authorities only/],
+];
+
+describe('an issuer of mandates is refused', () => refuses(ISSUERS));
+describe('a source of keys is refused', () => refuses(SOURCES));

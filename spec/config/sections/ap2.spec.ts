@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { secretsOf } from '../../../src/config/secrets.ts';
-import { mandatesSummary } from '../../../src/config/summary.ts';
-import { configWarnings } from '../../../src/config/warnings.ts';
+import { configWarnings, mandatesSummary } from '../../../src/config/warnings.ts';
 import { type Ap2Config, checkoutKeysOf } from '../../../src/mandates/ap2/trust/settings.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { type Changes, load } from '../document/document.ts';
@@ -77,7 +75,7 @@ describe('authorization.ap2', () => {
   it('the checkout key is named by its thumbprint or as configured, and is a secret', () => {
     const [line = ''] = CHECKOUT_PEM.split('\n').filter((text) => /^[A-Za-z0-9+/=]{8,}$/.test(text));
     const config = load(asking({ [`${A}.checkout.signingKey`]: at(`file:${file('checkout.pem', CHECKOUT_PEM)}`) }));
-    assert.ok(secretsOf(config).includes(line));
+    assert.ok(config.secrets.includes(line));
     const next = jwk('next');
     for (const [kid, expected] of [
       [undefined, /^[A-Za-z0-9_-]{43}$/],

@@ -1,4 +1,4 @@
-import type { ResourceDocument } from '../../../src/config/document/document.ts';
+import type { WrittenResource } from '../../../src/config/document/document.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import { type Import, type ImportOptions, importOpenApi } from '../../../tools/import/import.ts';
 
@@ -25,7 +25,7 @@ export function importFiles(files: Readonly<Record<string, object>>, options: Pa
 }
 
 /** The resource of the one operation. @throws Error with the reason when it was skipped */
-export function resourceOf(result: Import): ResourceDocument {
+export function resourceOf(result: Import): WrittenResource {
   const [resource] = Object.values(result.resources);
   if (resource === undefined) throw new Error(result.skipped.map(({ reason }) => reason).join('; '));
   return resource;

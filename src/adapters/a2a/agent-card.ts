@@ -34,15 +34,15 @@ interface CardParts {
 
 interface CardSettings {
   readonly mountPath: string;
-  readonly description: string | undefined;
-  readonly provider: { readonly organization: string; readonly url: string } | undefined;
-  readonly documentationUrl: string | undefined;
-  readonly iconUrl: string | undefined;
+  readonly description?: string | undefined;
+  readonly provider?: { readonly organization: string; readonly url: string } | undefined;
+  readonly documentationUrl?: string | undefined;
+  readonly iconUrl?: string | undefined;
 }
 
 interface DocumentParts extends CardParts {
   /** `signingKey`: PKCS#8 PEM, checked by the configuration; undefined: the card is not signed. */
-  readonly settings: CardSettings & { readonly signingKey: string | undefined };
+  readonly settings: CardSettings & { readonly signingKey?: string | undefined };
   readonly startedAt: Date;
 }
 

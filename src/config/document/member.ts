@@ -1,6 +1,7 @@
 /** The members of a document: what the published schema says of them, and how they are named. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import { memberPath } from '../../problems/problem.ts';
 
 /** A mapping of a document that no schema has judged yet. */
 export type Mapping = Readonly<Record<string, unknown>>;
@@ -26,6 +27,9 @@ export interface SchemaNode {
   readonly additionalProperties?: SchemaNode | boolean;
   readonly items?: SchemaNode;
   readonly $ref?: string;
+  readonly writeOnly?: boolean;
+  readonly 'x-form'?: string;
+  readonly 'x-reload'?: 'live';
 }
 
 const ROOT = schema as SchemaNode;
@@ -48,9 +52,36 @@ function below(parent: SchemaNode, step: Step): SchemaNode | undefined {
   return isFree && typeof step === 'string' ? FREE : undefined;
 }
 
-/** The schema that a reference names, with the description that stands beside the reference. */
-function resolved({ $ref, ...own }: SchemaNode): SchemaNode {
-  return $ref === undefined ? own : { ...SHARED[$ref.replace('#/$defs/', '')], ...own };
+/** Visits the texts of a document that have a schema, with their paths. */
+export function eachText(document: unknown, visit: (text: string, node: SchemaNode, path: () => string) => void): void {
+  const steps: Step[] = [];
+  const path = (): string => steps.reduce<string>(memberPath, '');
+  const walk = (value: unknown, node: SchemaNode): void => {
+    if (typeof value === 'string') visit(value, node, path);
+    if (value === null || typeof value !== 'object') return;
+    for (const name of Object.keys(value)) {
+      const step = Array.isArray(value) ? Number(name) : name;
+      const inner = below(node, step);
+      if (inner === undefined || inner === FREE) continue;
+      steps.push(step);
+      walk((value as Mapping)[name], inner);
+      steps.pop();
+    }
+  };
+  walk(document, ROOT);
+}
+
+/** References, with the schemas that they name and the description that stands beside them. */
+const REFERENCES = new Map<SchemaNode, SchemaNode>();
+
+function resolved(node: SchemaNode): SchemaNode {
+  if (node.$ref === undefined) return node;
+  const known = REFERENCES.get(node);
+  if (known !== undefined) return known;
+  const { $ref, ...own } = node;
+  const whole = { ...SHARED[$ref.replace('#/$defs/', '')], ...own };
+  REFERENCES.set(node, whole);
+  return whole;
 }
 
 /** Every name that the schema gives to a member. */

@@ -6,13 +6,15 @@ import type { AcpBackend, AcpClient, AcpConfig, IdempotencySettings } from '../.
 import type { SealingKey } from '../../crypto/seal.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { readTemplate } from '../../resources/url-template.ts';
-import type { AcpDocument, ConfigDocument, HeaderMap } from '../document/document.ts';
-import { SecretUses, STRONG_TOKEN_LENGTH } from '../document/secret-uses.ts';
+import type { ConfigDocument } from '../document/document.ts';
 import { type BackendBase, backendBase, lowerHeaders } from './backend.ts';
-import { checkoutRing } from './sealing.ts';
+import { SecretUses, STRONG_TOKEN_LENGTH } from './keys.ts';
+import { checkoutRing } from './storage.ts';
 
-const ACP = schema.properties.protocols.properties.acp.properties;
-const IDEMPOTENCY = ACP.idempotency.properties;
+type AcpDocument = ConfigDocument['protocols']['acp'];
+type HeaderMap = BackendBase['headers'];
+
+const IDEMPOTENCY = schema.properties.protocols.properties.acp.properties.idempotency.properties;
 const AT = 'protocols.acp';
 const AUTH_AT = 'protocols.acp.auth';
 const BACKEND_AT = 'protocols.acp.backend';
@@ -43,15 +45,14 @@ export function deriveAcp(
   problems: ProblemList,
 ): AcpConfig | undefined {
   if (!problems.readable(AT) || !problems.sound(`${AT}.enabled`)) return undefined;
-  const acp = document.protocols?.acp ?? {};
-  const mountPath = acp.mountPath ?? ACP.mountPath.default;
-  if (!(acp.enabled ?? ACP.enabled.default)) return { enabled: false, mountPath };
+  const { acp } = document.protocols;
+  const { mountPath, discovery, acceptLineItemQuantity, strictSemantics, authenticationErrors } = acp;
+  if (!acp.enabled) return { enabled: false, mountPath };
   const uses = new SecretUses(problems);
   noteOperatorTokens(document, uses, problems);
   const clients = acpClients(acp.auth, trial, uses, problems);
   const idempotency = acpIdempotency(acp, sealing, uses, problems);
   const merchant = backend && acpBackend(acp.backend, backend, problems);
-  const { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes } = acp.discovery ?? {};
   if (idempotency === undefined || merchant === undefined) return undefined;
   return {
     enabled: true,
@@ -59,18 +60,15 @@ export function deriveAcp(
     clients,
     backend: merchant,
     idempotency,
-    discovery: { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes },
-    maxInFlight: acp.limits?.maxInFlight ?? ACP.limits.properties.maxInFlight.default,
-    acceptLineItemQuantity: acp.acceptLineItemQuantity ?? ACP.acceptLineItemQuantity.default,
-    strictSemantics: acp.strictSemantics ?? ACP.strictSemantics.default,
-    authenticationErrors: acp.authenticationErrors ?? ACP.authenticationErrors.default,
+    maxInFlight: acp.limits.maxInFlight,
+    ...{ discovery, acceptLineItemQuantity, strictSemantics, authenticationErrors },
   };
 }
 
 /** A client's token must not be an operator's. */
 function noteOperatorTokens({ server }: ConfigDocument, uses: SecretUses, problems: ProblemList): void {
   if (!problems.sound('server.adminToken', 'server.adminTokenNext')) return;
-  const { adminToken = '', adminTokenNext = '' } = server ?? {};
+  const { adminToken = '', adminTokenNext = '' } = server;
   if (adminToken !== '') uses.note('server.adminToken', adminToken);
   // The same token twice is warned of elsewhere.
   if (adminTokenNext !== '' && adminTokenNext !== adminToken) uses.note('server.adminTokenNext', adminTokenNext);
@@ -87,7 +85,7 @@ function acpClients(
   problems: ProblemList,
 ): readonly AcpClient[] {
   if (!problems.readable(AUTH_AT) || !problems.readable(`${AUTH_AT}.clients`)) return [];
-  const { token = '', clients } = auth ?? {};
+  const { token = '', clients } = auth;
   if (token !== '' && clients !== undefined)
     problems.add(AUTH_AT, 'must have exactly one of token and clients; ACP_TOKEN in the environment sets token');
   if (token === '' && clients === undefined)
@@ -125,14 +123,14 @@ function checkToken(path: string, token: string, trial: boolean, uses: SecretUse
 
 type Operations = AcpBackend['operations'];
 
-/** `backend`: defaults to that of the resources. `fields.ts` has checked `baseUrl`. */
+/** `backend`: defaults to that of the resources. `checkForms` has checked `baseUrl`. */
 function acpBackend(
-  document: AcpDocument['backend'] = {},
+  document: AcpDocument['backend'],
   backend: BackendBase,
   problems: ProblemList,
 ): AcpBackend | undefined {
   if (!problems.readable(BACKEND_AT)) return undefined;
-  const { baseUrl, headers, operations = {}, scopesByClient = false } = document;
+  const { baseUrl, headers, operations, scopesByClient } = document;
   const taken = problems.sound(`${BACKEND_AT}.headers`) ? headersOf(headers, backend, problems) : undefined;
   if (taken === undefined || !problems.sound(`${BACKEND_AT}.baseUrl`, `${BACKEND_AT}.operations`)) return undefined;
   const { origin, pathPrefix } = baseUrl === undefined ? backend : backendBase(baseUrl);
@@ -197,10 +195,7 @@ function headersOf(own: HeaderMap | undefined, backend: BackendBase, problems: P
  * make them. `sealing`: the keys of the storage.
  */
 function acpIdempotency(
-  {
-    idempotency: document = {},
-    sessionDays = ACP.sessionDays.default,
-  }: Pick<AcpDocument, 'idempotency' | 'sessionDays'>,
+  { idempotency: document, sessionDays }: AcpDocument,
   sealing: readonly SealingKey[],
   uses: SecretUses,
   problems: ProblemList,
@@ -212,11 +207,11 @@ function acpIdempotency(
   const ring = checkoutRing(sealing, uses, problems);
   if (secret === undefined || ring === undefined || !problems.sound(IDEMPOTENCY_AT)) return undefined;
   return {
-    retentionMs: (retentionHours ?? IDEMPOTENCY.retentionHours.default) * HOUR_MS,
+    retentionMs: retentionHours * HOUR_MS,
     sessionKeepMs: sessionDays * DAY_MS,
     secret: Buffer.from(secret),
     keys: ring,
-    merchant: merchant ?? 'derived-key',
-    sessionLock: sessionLock ?? IDEMPOTENCY.sessionLock.default,
+    merchant,
+    sessionLock,
   };
 }

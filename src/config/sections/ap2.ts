@@ -1,20 +1,28 @@
 /** `authorization.ap2`: whom to trust for mandates, and the keys that sign checkouts. */
 
-import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import { X509Certificate } from 'node:crypto';
 import { readSigningKey } from '../../crypto/signing-key.ts';
-import type { Ap2Profile } from '../../mandates/ap2/model/profile.ts';
+import { isDidKey, keysOfDidKey } from '../../mandates/ap2/trust/did-key.ts';
+import { didWebUrl, isDidWeb } from '../../mandates/ap2/trust/did-web.ts';
+import { type IssuerSettings, type KeySource, roleOf } from '../../mandates/ap2/trust/issuer.ts';
+import { readStaticKeys } from '../../mandates/ap2/trust/jwks.ts';
 import type { Ap2Config, CheckoutKeySettings } from '../../mandates/ap2/trust/settings.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { GatewayConfig } from '../document/config.ts';
-import type { Ap2Document, ConfigDocument } from '../document/document.ts';
-import { deriveIssuers } from './ap2-issuers.ts';
-import type { PriceAsset } from './pricing.ts';
-import { type KeyUses, readP256Jwk } from './published-keys.ts';
+import type { ConfigDocument } from '../document/document.ts';
+import { FORBIDDEN_HOST, hostKind, readHttpUrl } from '../document/endpoints.ts';
+import { pemCertificates, readBoundedFile } from '../document/read.ts';
+import { type KeyUses, readP256Jwk } from './keys.ts';
+import type { PriceAsset } from './resources.ts';
+
+type Ap2Document = ConfigDocument['authorization']['ap2'];
+type IssuerDocument = NonNullable<Ap2Document['issuers']>[number];
 
 const AT = 'authorization.ap2';
-const AP2 = schema.properties.authorization.properties.ap2.properties;
 /** The currency of a free resource where none is configured (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
+/** Largest file of root certificates, bytes. */
+const MAX_ROOTS_BYTES = 262_144;
 
 /** What resources must know to require mandates: `unsound` when the section was refused. */
 export type MandateSetting =
@@ -31,13 +39,27 @@ export function deriveAp2(
   problems: ProblemList,
 ): Ap2Config | undefined {
   if (!problems.readable(AT) || !problems.sound(`${AT}.enabled`)) return undefined;
-  const ap2 = document.authorization?.ap2;
-  if (!(ap2?.enabled ?? AP2.enabled.default) || ap2 === undefined) return undefined;
+  const { ap2 } = document.authorization;
+  if (!ap2.enabled) return undefined;
+  const { audience, clockSkewSeconds, maxPresentationAgeSeconds, maxEnvelopeBytes, algorithms, policy } = ap2;
   const checkout = problems.sound(`${AT}.checkout`) ? checkoutKeys(ap2.checkout, uses, problems) : undefined;
   const issuers = deriveIssuers(ap2.issuers, `${AT}.issuers`, uses, problems);
   const exponents = problems.sound(`${AT}.currencies`) ? exponentsOf(ap2, asset, problems) : undefined;
-  if (merchant === undefined || checkout === undefined || exponents === undefined) return undefined;
-  return problems.sound(AT) ? { profile: profileOf(ap2, merchant, exponents), issuers, checkout } : undefined;
+  if (merchant === undefined || checkout === undefined || exponents === undefined || !problems.sound(AT))
+    return undefined;
+  const profile = {
+    audience: audience ?? merchant.publicBaseUrl,
+    issuer: merchant.publicBaseUrl,
+    merchant: { id: merchant.id, name: merchant.name },
+    clockSkewSeconds,
+    maxPresentationAgeSeconds,
+    maxEnvelopeBytes,
+    algorithms: new Set(['ES256', ...algorithms]),
+    checkoutTtlSeconds: checkout.ttlSeconds,
+    exponents,
+    policy,
+  };
+  return { profile, issuers, checkout };
 }
 
 export function mandateSetting(
@@ -46,40 +68,17 @@ export function mandateSetting(
   problems: ProblemList,
 ): MandateSetting {
   if (!problems.readable(AT) || !problems.sound(`${AT}.enabled`)) return { kind: 'unsound' };
-  if (document.authorization?.ap2?.enabled !== true) return { kind: 'off' };
+  if (!document.authorization.ap2.enabled) return { kind: 'off' };
   if (ap2 === undefined) return { kind: 'unsound' };
   const trusting = (document.authorization.ap2.issuers ?? []).length > 0;
   return { kind: 'on', exponents: ap2.profile.exponents, trusting };
-}
-
-function profileOf(
-  ap2: Ap2Document,
-  merchant: GatewayConfig['merchant'],
-  exponents: Ap2Profile['exponents'],
-): Ap2Profile {
-  const { clockSkewSeconds, maxPresentationAgeSeconds, maxEnvelopeBytes, algorithms, policy } = ap2;
-  return {
-    audience: ap2.audience ?? merchant.publicBaseUrl,
-    issuer: merchant.publicBaseUrl,
-    merchant: { id: merchant.id, name: merchant.name },
-    clockSkewSeconds: clockSkewSeconds ?? AP2.clockSkewSeconds.default,
-    maxPresentationAgeSeconds: maxPresentationAgeSeconds ?? AP2.maxPresentationAgeSeconds.default,
-    maxEnvelopeBytes: maxEnvelopeBytes ?? AP2.maxEnvelopeBytes.default,
-    algorithms: new Set(['ES256', ...(algorithms ?? [])]),
-    checkoutTtlSeconds: ap2.checkout?.ttlSeconds ?? AP2.checkout.properties.ttlSeconds.default,
-    exponents,
-    policy: {
-      paymentMandate: policy?.paymentMandate ?? 'optional',
-      bindPaymentNonce: policy?.bindPaymentNonce ?? AP2.policy.properties.bindPaymentNonce.default,
-    },
-  };
 }
 
 /** The token's own digits are fixed: other ones would make a limit another amount. */
 function exponentsOf(ap2: Ap2Document, asset: PriceAsset, problems: ProblemList): ReadonlyMap<string, number> {
   const exponents = new Map([[NO_CURRENCY, 0]]);
   if (asset.kind === 'known') for (const currency of asset.currencies) exponents.set(currency, asset.decimals);
-  for (const [currency, digits] of Object.entries(ap2.currencies ?? {})) {
+  for (const [currency, digits] of Object.entries(ap2.currencies)) {
     const known = exponents.get(currency);
     if (known !== undefined && known !== digits)
       problems.add(memberPath(`${AT}.currencies`, currency), `must be ${known}, or left out: it is known already`);
@@ -92,13 +91,13 @@ function checkoutKeys(
   document: Ap2Document['checkout'],
   uses: KeyUses,
   problems: ProblemList,
-): CheckoutKeySettings | undefined {
+): (CheckoutKeySettings & { readonly ttlSeconds: number }) | undefined {
   if (document === undefined) {
     const wanted = `{ signingKey: "\${file:/run/secrets/ap2-checkout-key.pem}" }`;
     problems.add(`${AT}.checkout`, `is missing: the key that signs checkouts and receipts, such as ${wanted}`);
     return undefined;
   }
-  const { signingKey, kid, alsoTrust = [] } = document;
+  const { signingKey, kid, alsoTrust, ttlSeconds } = document;
   const reading = readSigningKey(signingKey);
   if (reading.ok) {
     const name = kid ?? reading.key.publicJwk.kid;
@@ -117,5 +116,132 @@ function checkoutKeys(
     uses.note(path, key);
     return [key];
   });
-  return reading.ok ? { signingKey, kid, alsoTrust: trusted } : undefined;
+  return reading.ok ? { signingKey, kid, alsoTrust: trusted, ttlSeconds } : undefined;
+}
+
+/** Issuers that were refused are left out. */
+function deriveIssuers(
+  documents: readonly IssuerDocument[] | undefined,
+  path: string,
+  uses: KeyUses,
+  problems: ProblemList,
+): readonly IssuerSettings[] {
+  if (documents === undefined || !problems.readable(path)) return [];
+  const ids = new Set<string>();
+  const kidOnly = new Map<string, string>();
+  return documents.flatMap((document, index) => {
+    const at = memberPath(path, index);
+    if (!problems.sound(at)) return [];
+    if (ids.has(document.id)) problems.add(`${at}.id`, 'is there already; one issuer is one entry');
+    ids.add(document.id);
+    const source = sourceOf(document, at, problems);
+    if (source === undefined) return [];
+    if (source.kind === 'static') {
+      for (const key of new Set(source.keys.values())) uses.note(`${at}.keys`, key.key);
+      if (document.allowKidOnly) noteKidOnly(source, at, kidOnly, problems);
+    } else if (document.allowKidOnly)
+      problems.add(`${at}.allowKidOnly`, 'must be false, or have keys: only those are known before a token comes');
+    const { id, credentialVct, allowKidOnly } = document;
+    return [{ id, role: roleOf(credentialVct), allowKidOnly, source }];
+  });
+}
+
+/** Without `iss` the `kid` alone chooses, so it must name one key among all such issuers. */
+function noteKidOnly(
+  source: Extract<KeySource, { kind: 'static' }>,
+  at: string,
+  seen: Map<string, string>,
+  problems: ProblemList,
+): void {
+  for (const kid of source.keys.keys()) {
+    const other = seen.get(kid);
+    if (other !== undefined)
+      problems.add(
+        `${at}.keys`,
+        `must not have a kid of ${other}.keys: with allowKidOnly the kid alone chooses the key`,
+      );
+    else seen.set(kid, at);
+  }
+}
+
+function sourceOf(document: IssuerDocument, at: string, problems: ProblemList): KeySource | undefined {
+  const { id, keys, jwksUri, x5cRoots } = document;
+  const named = isDidKey(id) || isDidWeb(id);
+  const sources = [keys, jwksUri, x5cRoots, named || undefined].filter((source) => source !== undefined);
+  if (sources.length !== 1) {
+    const message =
+      'must have exactly one of keys, jwksUri and x5cRoots; an id that is a did:web or did:key needs none';
+    problems.add(at, message);
+    return undefined;
+  }
+  if (keys !== undefined) return configured(keys, at, problems);
+  if (jwksUri !== undefined) return jwks(jwksUri, `${at}.jwksUri`, problems);
+  if (x5cRoots !== undefined) return certificates(id, x5cRoots, at, problems);
+  return isDidKey(id) ? ownName(id, at, problems) : website(id, at, problems);
+}
+
+function configured(
+  jwks: NonNullable<IssuerDocument['keys']>,
+  at: string,
+  problems: ProblemList,
+): KeySource | undefined {
+  const { keys, faults } = readStaticKeys(jwks);
+  for (const { index, message } of faults) problems.add(`${at}.keys[${index}]`, message);
+  return faults.length === 0 ? { kind: 'static', keys } : undefined;
+}
+
+function jwks(text: string, path: string, problems: ProblemList): KeySource | undefined {
+  const reading = readHttpUrl(text, false);
+  const fault = reading.ok ? remoteFault(reading.url) : reading.message;
+  if (fault !== undefined) problems.add(path, fault);
+  return reading.ok && fault === undefined ? { kind: 'jwks', url: reading.url.href } : undefined;
+}
+
+/** The keys decide who may spend, so they must come from the configured host and no other. */
+function remoteFault({ protocol, username, password, hash, href }: URL): string | undefined {
+  if (protocol !== 'https:') return 'must be https: otherwise anyone on the way could replace the keys';
+  if (username !== '' || password !== '') return 'must not have credentials in the URL';
+  if (hash !== '') return 'must not have a fragment';
+  return hostKind(new URL(href)) === 'forbidden' ? FORBIDDEN_HOST : undefined;
+}
+
+function ownName(id: string, at: string, problems: ProblemList): KeySource | undefined {
+  const keys = keysOfDidKey(id);
+  if (keys === undefined)
+    problems.add(`${at}.id`, 'must be a did:key of P-256, Ed25519 or secp256k1: z and base58btc, in its one spelling');
+  return keys && { kind: 'static', keys };
+}
+
+function website(id: string, at: string, problems: ProblemList): KeySource | undefined {
+  const url = didWebUrl(id);
+  if (url === undefined || hostKind(new URL(url)) === 'forbidden') {
+    problems.add(`${at}.id`, 'must be a did:web with a host name in lower case, such as did:web:agents.example');
+    return undefined;
+  }
+  return { kind: 'did-web', did: id, url };
+}
+
+function certificates(id: string, files: readonly string[], at: string, problems: ProblemList): KeySource | undefined {
+  const url = URL.canParse(id) ? new URL(id) : undefined;
+  if (url?.protocol !== 'https:')
+    problems.add(`${at}.id`, 'must be an https URL with x5cRoots: its host is what the certificates must be for');
+  const roots = files.flatMap((file, index) => rootsOf(file, `${at}.x5cRoots[${index}]`, problems));
+  return url === undefined ? undefined : { kind: 'x5c', host: url.hostname, roots };
+}
+
+class RootFileError extends Error {}
+
+function rootsOf(file: string, path: string, problems: ProblemList): readonly X509Certificate[] {
+  try {
+    const text = readBoundedFile(file, MAX_ROOTS_BYTES, (message) => new RootFileError(`${file} ${message}`));
+    const roots = pemCertificates(text).map((certificate) => new X509Certificate(certificate));
+    if (roots.length === 0) problems.add(path, 'must be a file with certificates as PEM text');
+    if (!roots.every(({ ca }) => ca)) problems.add(path, 'must have certificates of authorities only (CA: true)');
+    return roots;
+  } catch (error) {
+    if (error instanceof RootFileError) problems.add(path, `must be a file that can be read: ${error.message}`);
+    // The library's message may quote the certificate.
+    else problems.add(path, 'must have certificates that can be read');
+    return [];
+  }
 }

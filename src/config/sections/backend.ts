@@ -1,14 +1,12 @@
 /** `backend`: where the backend is, and the headers that every request to it has. */
 
-import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { mayBeAllowed } from '../../passthrough/headers.ts';
 import { type PassthroughSettings, USUALLY_INTERNAL } from '../../passthrough/settings.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { comparisonFault, readTemplate } from '../../resources/url-template.ts';
 import type { GatewayConfig } from '../document/config.ts';
-import type { ConfigDocument, HeaderMap, PassthroughDocument } from '../document/document.ts';
+import type { ConfigDocument } from '../document/document.ts';
 
-const PASSTHROUGH = schema.properties.backend.properties.passthrough.properties;
 const PASSTHROUGH_AT = 'backend.passthrough';
 
 /** Set by the gateway or by the transport: a configured copy would contradict them. */
@@ -35,6 +33,8 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 
 const OWN_PREFIXES: readonly string[] = ['agent-commerce-', 'payment-', 'http2-'];
 
+type HeaderMap = GatewayConfig['backend']['headers'];
+
 /** `pathPrefix` (no trailing slash, often empty) comes before every resource's path. */
 export interface BackendBase {
   readonly origin: string;
@@ -45,10 +45,10 @@ export interface BackendBase {
 /** The backend of the resources: what `GatewayConfig` has of it. */
 type Backend = GatewayConfig['backend'];
 
-/** Its URL has passed the rules of `fields.ts`, where it was accepted. */
+/** Its URL has passed `checkForms`, where it was accepted. */
 export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): Backend | undefined {
   if (!problems.readable('backend')) return undefined;
-  const headers = problems.sound('backend.headers') && lowerHeaders(backend.headers ?? {}, 'backend.headers', problems);
+  const headers = problems.sound('backend.headers') && lowerHeaders(backend.headers, 'backend.headers', problems);
   const passthrough = derivePassthrough(backend.passthrough, problems);
   if (headers === false || !problems.sound('backend')) return undefined;
   const base = backendBase(backend.baseUrl);
@@ -57,17 +57,18 @@ export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList
     probePath: backend.probe === undefined ? undefined : base.pathPrefix + backend.probe.path,
     headers,
     passthrough,
-    originHeaders: backend.originHeaders ?? [],
+    originHeaders: backend.originHeaders,
   };
 }
 
 /** Undefined where it is off. Its templates are relative to the base URL. */
 function derivePassthrough(
-  document: PassthroughDocument | undefined,
+  document: ConfigDocument['backend']['passthrough'],
   problems: ProblemList,
 ): PassthroughSettings | undefined {
   if (!problems.sound(PASSTHROUGH_AT) || document === undefined || !document.enabled) return undefined;
-  const { include, exclude, allow = [], allowHeaders = [], websocket, idleTimeoutMs, preserveHost } = document;
+  const { enabled: _enabled, include, exclude, ...others } = document;
+  const { allow, allowHeaders } = others;
   for (const [name, templates] of Object.entries({ include, exclude, allow }))
     for (const [index, template] of (templates ?? []).entries()) {
       const fault = passedTemplateFault(template);
@@ -80,13 +81,10 @@ function derivePassthrough(
         'is a header that the gateway sets or reads itself; remove it',
       );
   return {
+    ...others,
     include,
-    allow,
     allowHeaders: allowHeaders.map((name) => name.toLowerCase()),
     exclude: exclude ?? (include === undefined ? USUALLY_INTERNAL : []),
-    websocket: websocket ?? PASSTHROUGH.websocket.default,
-    idleTimeoutMs: idleTimeoutMs ?? PASSTHROUGH.idleTimeoutMs.default,
-    preserveHost: preserveHost ?? PASSTHROUGH.preserveHost.default,
   };
 }
 

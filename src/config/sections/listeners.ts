@@ -1,18 +1,11 @@
 /** `server`, `management`, `protocols`, `merchant`, `limits`: what is served, and where. */
 
-import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import { readSigningKey } from '../../crypto/signing-key.ts';
 import type { Channel } from '../../events/event.ts';
 import type { ProblemList } from '../../problems/problem.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';
-import { deriveA2a } from './a2a.ts';
 import { type AcpSurroundings, deriveAcp } from './acp.ts';
-
-const LIMITS = schema.properties.limits.properties;
-const UNPAID_WORK = LIMITS.unpaidWork.properties;
-const SERVER = schema.properties.server.properties;
-const MANAGEMENT = schema.properties.management.properties;
-const PROTOCOLS = schema.properties.protocols.properties;
 
 /** Paths of the gateway itself: no adapter may be mounted there. */
 const OWN_PATHS: readonly string[] = [
@@ -26,42 +19,35 @@ export function deriveMerchant(
   problems: ProblemList,
 ): GatewayConfig['merchant'] | undefined {
   if (!problems.sound('merchant')) return undefined;
-  const [publicBaseUrl, ...formerBaseUrls] = [merchant.publicBaseUrl, ...(merchant.formerBaseUrls ?? [])].map((url) =>
+  const [publicBaseUrl, ...formerBaseUrls] = [merchant.publicBaseUrl, ...merchant.formerBaseUrls].map((url) =>
     url.replace(/\/+$/, ''),
   );
   return { id: merchant.id, name: merchant.name, publicBaseUrl: publicBaseUrl ?? '', formerBaseUrls };
 }
 
 /** `server`: tokens in order of use, origins and hosts in lower case, as they are compared. */
-export function deriveServer(document: ConfigDocument, problems: ProblemList): GatewayConfig['server'] | undefined {
+export function deriveServer({ server }: ConfigDocument, problems: ProblemList): GatewayConfig['server'] | undefined {
   if (!problems.sound('server')) return undefined;
-  const server = document.server ?? {};
-  const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
-  const { adminToken = '', adminTokenNext = '' } = server;
+  const { adminToken = '', adminTokenNext = '', ...others } = server;
   const rotation = adminToken === '' ? 'next alone' : adminToken === adminTokenNext ? 'same twice' : undefined;
   return {
-    host: server.host ?? SERVER.host.default,
-    port: server.port ?? SERVER.port.default,
+    ...others,
     adminTokens: [...new Set([adminToken, adminTokenNext])].filter((token) => token !== ''),
     rotation: adminTokenNext === '' ? undefined : rotation,
-    allowedOrigins: origins,
+    allowedOrigins: server.allowedOrigins.map((origin) => origin.toLowerCase()),
     allowedHosts: server.allowedHosts?.map((host) => host.toLowerCase()),
-    trustProxy: server.trustProxy ?? SERVER.trustProxy.default,
-    maxHeadBytes: server.maxHeadBytes ?? SERVER.maxHeadBytes.default,
   };
 }
 
 /** `management`: another port than the agents', which the Service exposes. */
 export function deriveManagement(
-  document: ConfigDocument,
+  { server, management }: ConfigDocument,
   problems: ProblemList,
 ): GatewayConfig['management'] | undefined {
   if (!problems.sound('management', 'server.port')) return undefined;
-  const host = document.management?.host ?? MANAGEMENT.host.default;
-  const port = document.management?.port ?? MANAGEMENT.port.default;
-  if (port !== 0 && port === (document.server?.port ?? SERVER.port.default))
+  if (management.port !== 0 && management.port === server.port)
     problems.add('management.port', 'must differ from server.port');
-  return { host, port };
+  return management;
 }
 
 /** `protocols`: http unless switched off, the others only when switched on. */
@@ -71,17 +57,18 @@ export function deriveProtocols(
   problems: ProblemList,
 ): GatewayConfig['protocols'] | undefined {
   if (!problems.readable('protocols')) return undefined;
-  const { http, mcp } = document.protocols ?? {};
-  const a2a = deriveA2a(document, problems);
+  checkCardKey(document, problems);
   const acp = deriveAcp(document, checkout, problems);
   checkMounts(document, problems);
-  if (!problems.sound('protocols') || a2a === undefined || acp === undefined) return undefined;
-  return {
-    http: { enabled: http?.enabled ?? PROTOCOLS.http.properties.enabled.default },
-    mcp: { enabled: mcp?.enabled ?? false, mountPath: mcp?.mountPath ?? PROTOCOLS.mcp.properties.mountPath.default },
-    a2a,
-    acp,
-  };
+  return problems.sound('protocols') && acp !== undefined ? { ...document.protocols, acp } : undefined;
+}
+
+/** The key that signs the agent card. */
+function checkCardKey({ protocols }: ConfigDocument, problems: ProblemList): void {
+  const path = 'protocols.a2a.signingKey';
+  const pem = problems.sound(path) ? protocols.a2a.signingKey : undefined;
+  const reading = pem === undefined ? undefined : readSigningKey(pem);
+  if (reading?.ok === false) problems.add(path, reading.message);
 }
 
 /** Adapters that offer resources and are switched on; undefined where that cannot be told. */
@@ -91,7 +78,7 @@ export function enabledChannels(
 ): ReadonlySet<Channel> | undefined {
   const names = ['http', 'mcp', 'a2a'] as const;
   if (!problems.sound(...names.map((name) => `protocols.${name}.enabled`))) return undefined;
-  return new Set(names.filter((name) => protocols?.[name]?.enabled ?? PROTOCOLS[name].properties.enabled.default));
+  return new Set(names.filter((name) => protocols[name].enabled));
 }
 
 /** Each adapter has its paths to itself, and none of the gateway's own. */
@@ -100,7 +87,7 @@ function checkMounts({ protocols }: ConfigDocument, problems: ProblemList): void
   for (const name of ['mcp', 'a2a', 'acp'] as const) {
     const path = `protocols.${name}.mountPath`;
     if (!problems.sound(path, `protocols.${name}.enabled`)) continue;
-    const { mountPath = PROTOCOLS[name].properties.mountPath.default, enabled = false } = protocols?.[name] ?? {};
+    const { mountPath, enabled } = protocols[name];
     if (OWN_PATHS.some((own) => within(mountPath, own)))
       problems.add(path, `must not be one of the gateway's own paths: ${OWN_PATHS.join(', ')}`);
     const other = taken.get(mountPath);
@@ -118,20 +105,12 @@ function within(path: string, parent: string): boolean {
 }
 
 /** `limits`: without `rate` there is no rate limit. A burst defaults to two seconds' worth. */
-export function deriveLimits({ limits = {} }: ConfigDocument): GatewayConfig['limits'] {
-  const { perSecond = LIMITS.rate.properties.perSecond.default, burst = 2 * perSecond } = limits.rate ?? {};
+export function deriveLimits({ limits }: ConfigDocument): GatewayConfig['limits'] {
+  const { unpaidWork, rate } = limits;
+  const { windowSeconds, ...amounts } = unpaidWork;
   return {
-    maxInFlight: limits.maxInFlight ?? LIMITS.maxInFlight.default,
-    maxStreams: limits.maxStreams ?? LIMITS.maxStreams.default,
-    maxPassthrough: limits.maxPassthrough ?? LIMITS.maxPassthrough.default,
-    maxUpgrades: limits.maxUpgrades ?? LIMITS.maxUpgrades.default,
-    maxBufferedBytes: limits.maxBufferedBytes ?? LIMITS.maxBufferedBytes.default,
-    unpaidWork: {
-      perResource: limits.unpaidWork?.perResource ?? UNPAID_WORK.perResource.default,
-      perNetwork: limits.unpaidWork?.perNetwork ?? UNPAID_WORK.perNetwork.default,
-      all: limits.unpaidWork?.all ?? UNPAID_WORK.all.default,
-      windowMs: (limits.unpaidWork?.windowSeconds ?? UNPAID_WORK.windowSeconds.default) * 1_000,
-    },
-    rate: limits.rate && { perSecond, burst },
+    ...limits,
+    unpaidWork: { ...amounts, windowMs: windowSeconds * 1_000 },
+    rate: rate && { perSecond: rate.perSecond, burst: rate.burst ?? 2 * rate.perSecond },
   };
 }

@@ -2,6 +2,7 @@
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
+import { AmountError, type Pricing, parseAmount } from '../../payments/pricing/amount.ts';
 import { leastSecondsToPay } from '../../payments/x402/wire/window.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { bazaarFaults, inputFaults, operationFaults, outputFaults, templateFaults } from '../../resources/check.ts';
@@ -9,14 +10,12 @@ import { isRepeatable } from '../../resources/repeatable.ts';
 import type { ResourceFault } from '../../resources/schemas/keywords.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
 import { comparisonFault, templateParameters } from '../../resources/url-template.ts';
-import type { HeaderMap, ResourceDocument } from '../document/document.ts';
+import type { ConfigDocument, ResourceDocument } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
-import { derivePricing, type PriceAsset } from './pricing.ts';
-import { MAKE_A_KEY, SEALING_KEYS } from './sealing.ts';
+import { MAKE_A_KEY, SEALING_KEYS } from './storage.ts';
 
-const RESOURCE = schema.$defs.resource.properties;
-const BACKEND = RESOURCE.backend.properties;
+const BACKEND = schema.$defs.resource.properties.backend.properties;
 
 /** Milliseconds and bytes of a resource that sets none. */
 export const USUAL_LIMITS = {
@@ -71,9 +70,11 @@ export function deriveResource(
   const free = accepted('pricing.type') ? document.pricing.type === 'free' : undefined;
   const settled = pricing?.type === 'fixed' ? (pricing.settle ?? 'before') : undefined;
   const relayStatuses = accepted('backend.relayStatuses')
-    ? deriveRelayed(document.backend, free ? 'free' : settled, `${path}.backend.relayStatuses`, problems)
+    ? deriveRelayed(document.backend.relayStatuses, free ? 'free' : settled, `${path}.backend.relayStatuses`, problems)
     : NONE_RELAYED;
-  const headers = accepted('backend.headers') ? ownHeaders(document, path, problems) : {};
+  const headers = accepted('backend.headers')
+    ? lowerHeaders(document.backend.headers, `${path}.backend.headers`, problems)
+    : {};
   const exposedVia = accepted('expose') ? mounted(document.expose, enabled, path, problems) : [];
   if (pricing?.type === 'fixed' && pricing.settle === 'after' && accepted('backend'))
     checkSettledAfter(document.backend, surroundings, path, problems);
@@ -109,7 +110,7 @@ export function deriveResource(
     name: document.name,
     description: document.description,
     outputSchema: document.outputSchema,
-    mimeType: document.mimeType ?? RESOURCE.mimeType.default,
+    mimeType: document.mimeType,
     ...operation,
     pricing,
     exposedVia,
@@ -129,7 +130,7 @@ function refuse(faults: readonly ResourceFault[], path: string, problems: Proble
  * price was refused.
  */
 function deriveRelayed(
-  { relayStatuses: listed = [] }: ResourceDocument['backend'],
+  listed: ResourceDocument['backend']['relayStatuses'],
   settled: 'free' | 'before' | 'after' | undefined,
   path: string,
   problems: ProblemList,
@@ -158,12 +159,7 @@ function deriveRelayed(
  * for nothing, and again for the same payment; its answer waits in the store.
  */
 function checkSettledAfter(
-  {
-    method,
-    idempotent = false,
-    safeUnpaid = false,
-    timeoutMs = BACKEND.timeoutMs.default,
-  }: ResourceDocument['backend'],
+  { method, idempotent, safeUnpaid, timeoutMs }: ResourceDocument['backend'],
   { maxTimeoutSeconds, seals }: ResourceSurroundings,
   path: string,
   problems: ProblemList,
@@ -183,31 +179,28 @@ function checkSettledAfter(
     );
 }
 
-function ownHeaders({ backend }: ResourceDocument, path: string, problems: ProblemList): HeaderMap {
-  return lowerHeaders(backend.headers ?? {}, `${path}.backend.headers`, problems);
-}
-
 /** `headers`: those of the resource among them. */
 function operationOf(
   operation: ResourceDocument['backend'],
   { pathPrefix, headers }: BackendBase,
 ): Omit<ResourceConfig['backend'], 'relayStatuses'> {
-  const bindings = operation.inputBindings;
+  const {
+    path,
+    inputBindings: bindings,
+    safeUnpaid: _safeUnpaid,
+    relayStatuses: _relayStatuses,
+    ...others
+  } = operation;
   return {
-    method: operation.method,
-    path: pathPrefix + operation.path,
+    ...others,
+    path: pathPrefix + path,
     headers,
     inputBindings: bindings && {
-      path: bindings.path ?? templateParameters(operation.path),
+      path: bindings.path ?? templateParameters(path),
       query: bindings.query ?? [],
       body: bindings.body ?? [],
       styles: new Map(Object.entries(bindings.styles ?? {})),
     },
-    contentType: operation.contentType ?? BACKEND.contentType.default,
-    timeoutMs: operation.timeoutMs ?? BACKEND.timeoutMs.default,
-    maxResponseBytes: operation.maxResponseBytes ?? BACKEND.maxResponseBytes.default,
-    idempotent: operation.idempotent ?? BACKEND.idempotent.default,
-    strictQuery: operation.strictQuery ?? BACKEND.strictQuery.default,
   };
 }
 
@@ -216,7 +209,7 @@ function operationOf(
  * nothing offers is a mistake.
  */
 function mounted(
-  expose: readonly Channel[] = ['http'],
+  expose: readonly Channel[],
   enabled: ReadonlySet<Channel> | undefined,
   path: string,
   problems: ProblemList,
@@ -254,7 +247,7 @@ function requiredMandates(
   path: string,
   problems: ProblemList,
 ): readonly 'ap2'[] {
-  const required = document.authorization?.required ?? [];
+  const { required } = document.authorization;
   if (required.length === 0 || mandates.kind === 'unsound') return required;
   if (mandates.kind === 'off') {
     problems.add(
@@ -286,4 +279,48 @@ function checkPrice(
     problems.add(path, `must have at most ${exponent} digits behind the point with ap2: those of ${currency}`);
   else if (!Number.isSafeInteger(Number(whole + fraction.padEnd(exponent, '0'))))
     problems.add(path, 'must be less than 2^53 of the smallest units of its currency with ap2');
+}
+
+/** `absent`: the gateway takes no money; `unsound`: the section was refused already. */
+export type PriceAsset =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unsound' }
+  | { readonly kind: 'known'; readonly decimals: number; readonly currencies: readonly string[] };
+
+/** Prices name the token by its EIP-712 name or by the declared currency ("USD Coin" or "USDC"). */
+export function priceAsset(x402: NonNullable<ConfigDocument['payments']['x402']>, problems: ProblemList): PriceAsset {
+  const read = ['assetDecimals', 'assetName', 'currency'].map((key) => `payments.x402.${key}`);
+  if (!problems.sound(...read)) return { kind: 'unsound' };
+  const currencies = x402.currency === undefined ? [x402.assetName] : [x402.currency, x402.assetName];
+  return { kind: 'known', decimals: x402.assetDecimals, currencies };
+}
+
+/** Refuses a price that the asset cannot hold exactly: it would be charged wrong. */
+function derivePricing(
+  pricing: ResourceDocument['pricing'],
+  asset: PriceAsset,
+  path: string,
+  problems: ProblemList,
+): Pricing | undefined {
+  if (pricing.type === 'free') return { type: 'free' };
+  const { amount, currency, settle } = pricing;
+  if (asset.kind === 'absent') problems.add(`${path}.pricing`, 'needs payments.x402, else it cannot be paid');
+  if (asset.kind !== 'known') return undefined;
+  if (!asset.currencies.includes(currency)) problems.add(`${path}.pricing.currency`, currencyProblem(asset.currencies));
+  try {
+    const units = parseAmount(amount, asset.decimals);
+    if (units > 0n) return { type: 'fixed', amount, currency, units, ...(settle === 'after' ? { settle } : {}) };
+    problems.add(`${path}.pricing.amount`, 'must be more than zero; use type: free to give it away');
+  } catch (error) {
+    if (!(error instanceof AmountError)) throw error;
+    const bound = error.reason === 'too_precise' ? ` (${asset.decimals})` : '';
+    problems.add(`${path}.pricing.amount`, `must be a price that can be charged exactly: ${error.message}${bound}`);
+  }
+  return undefined;
+}
+
+/** Names what is accepted, and the setting for what prices call the token. */
+function currencyProblem(currencies: readonly string[]): string {
+  const names = `must be ${currencies.map((name) => `"${name}"`).join(' or ')}`;
+  return currencies.length > 1 ? names : `${names}, or set payments.x402.currency to what prices call this token`;
 }

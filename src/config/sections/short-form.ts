@@ -11,6 +11,7 @@ import {
 } from '../../payments/pricing/networks.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { isMapping, type Mapping, schemaAt } from '../document/member.ts';
+import { ONLY_CLIENT } from './acp.ts';
 
 /** Keys of `payments.x402` that a known network brings. */
 const NEEDED_OF_X402 = ['asset', 'assetName', 'assetVersion', 'assetDecimals', 'facilitator'] as const;
@@ -181,4 +182,55 @@ function isDollar(network: unknown, asset: unknown): boolean {
 function missing(section: string, name: string, problems: ProblemList): void {
   const wanted = schemaAt([...section.split('.'), name])?.description;
   problems.add(`${section}.${name}`, `is missing: ${wanted}`);
+}
+
+/**
+ * A mounted token that is being changed may have the one before on a second line. The document with
+ * each pair of lines as the two tokens that the schema knows, before validation.
+ */
+export function withBothLines(document: unknown, problems: ProblemList): unknown {
+  if (!isMapping(document)) return document;
+  const { server, protocols } = document;
+  return {
+    ...document,
+    ...(isMapping(server) ? { server: bothAdminTokens(server, problems) } : {}),
+    ...(isMapping(protocols) && isMapping(protocols['acp'])
+      ? { protocols: { ...protocols, acp: bothClientTokens(protocols['acp']) } }
+      : {}),
+  };
+}
+
+function bothAdminTokens(server: Mapping, problems: ProblemList): Mapping {
+  const lines = linesOf(server['adminToken']);
+  if (lines.length !== 2) return server;
+  const [adminToken, adminTokenNext] = lines;
+  if (server['adminTokenNext'] !== undefined && server['adminTokenNext'] !== '')
+    problems.add('server.adminTokenNext', 'is a third token beside the two lines of server.adminToken; keep two');
+  return { ...server, adminToken, adminTokenNext };
+}
+
+function bothClientTokens(acp: Mapping): Mapping {
+  const { auth } = acp;
+  if (!isMapping(auth)) return acp;
+  const { token, ...rest } = auth;
+  const lines = linesOf(token);
+  if (lines.length === 2 && rest['clients'] === undefined)
+    return { ...acp, auth: { ...rest, clients: [{ id: ONLY_CLIENT, tokens: lines }] } };
+  if (!Array.isArray(rest['clients'])) return acp;
+  const clients = rest['clients'].map((client: unknown) =>
+    isMapping(client) && Array.isArray(client['tokens'])
+      ? { ...client, tokens: client['tokens'].flatMap(tokensOf) }
+      : client,
+  );
+  return { ...acp, auth: { ...auth, clients } };
+}
+
+function tokensOf(token: unknown): readonly unknown[] {
+  const lines = linesOf(token);
+  return lines.length === 2 ? lines : [token];
+}
+
+/** The lines of a text without the newline at its end; none for what is no text. */
+function linesOf(value: unknown): readonly string[] {
+  return typeof value === 'string' ? value.replace(/\r?\n$/, '').split(/\r?\n/) : [];
 }

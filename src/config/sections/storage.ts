@@ -1,19 +1,24 @@
-/** `storage`: Redis or SQLite, its bounds and its sealing keys. */
+/** `storage`: Redis or SQLite, its bounds, and the keys that encrypt what is stored. */
 
 import { X509Certificate } from 'node:crypto';
-import schema from '../../../schemas/config.schema.json' with { type: 'json' };
-import type { SealingKey } from '../../crypto/seal.ts';
+import { resolve } from 'node:path';
+import type { SealingKey, SealingKeys } from '../../crypto/seal.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
-import type { RedisAddress, RedisNode, RedisSettings, StorageConfig } from '../../store/port/settings.ts';
+import type { RedisAddress, RedisNode, StorageConfig } from '../../store/port/settings.ts';
 import { readRedisUrl } from '../../store/redis/url.ts';
-import type { ConfigDocument, RedisDocument } from '../document/document.ts';
+import type { ConfigDocument } from '../document/document.ts';
 import { pemCertificates } from '../document/read.ts';
-import { sealingKeys } from './sealing.ts';
+import { SecretUses } from './keys.ts';
 
-const STORAGE = schema.properties.storage.properties;
+type RedisDocument = NonNullable<ConfigDocument['storage']['redis']>;
+
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const PATH = 'storage.redis';
 const LONGEST_PORT = 65_535;
+export const SEALING_KEYS = 'storage.sealing.keys';
+
+/** For problems and warnings where there is no key. */
+export const MAKE_A_KEY = 'make a key with: openssl rand -base64 32';
 
 /** Which of the two engines is configured, whatever is wrong with its settings. */
 export type Engine = 'redis' | 'sqlite';
@@ -26,30 +31,71 @@ export function engineOf({ storage }: ConfigDocument, problems: ProblemList): En
 
 /** The keys that can be used; also where another part of the section was refused. */
 export function storageKeys({ storage }: ConfigDocument, problems: ProblemList): readonly SealingKey[] {
-  return problems.readable('storage') && problems.readable('storage.sealing')
-    ? sealingKeys(storage.sealing?.keys, problems)
-    : [];
+  if (!problems.readable(SEALING_KEYS) || storage.sealing === undefined) return [];
+  const ids = new Set<string>();
+  const uses = new SecretUses(problems);
+  return storage.sealing.keys.flatMap((document, index) => {
+    const path = memberPath(SEALING_KEYS, index);
+    if (!problems.sound(path)) return [];
+    const { id, key } = document;
+    // Sealed text names its key's id.
+    if (ids.has(id)) problems.add(`${path}.id`, 'is there already; each key needs a name of its own');
+    ids.add(id);
+    uses.note(`${path}.key`, key);
+    // Reads base64 and base64url.
+    return [{ id, key: Buffer.from(key, 'base64') }];
+  });
 }
 
-/** An embedded database belongs to one process, so several replicas need Redis in every mode. */
+/**
+ * The keys of checkouts, which have no other use there. Undefined: there is no key at all; a
+ * problem explains how to make one.
+ */
+export function checkoutRing(
+  ring: readonly SealingKey[],
+  uses: SecretUses,
+  problems: ProblemList,
+): SealingKeys | undefined {
+  const noted = new Set<string>();
+  for (const [index, { key }] of ring.entries()) {
+    const text = Buffer.from(key).toString('base64');
+    // A key that the list has twice was reported with the list.
+    if (!noted.has(text)) uses.note(`${memberPath(SEALING_KEYS, index)}.key`, text);
+    noted.add(text);
+  }
+  const [first, ...others] = ring;
+  if (first !== undefined) return [first, ...others];
+  // Refused keys have their problems already.
+  if (!problems.sound(SEALING_KEYS)) return undefined;
+  const example = `[{ id: k1, key: "\${file:/run/secrets/sealing-key}" }]`;
+  problems.add(SEALING_KEYS, `is missing: such as ${example}; ${MAKE_A_KEY}`);
+  return undefined;
+}
+
+/**
+ * An embedded database belongs to one process, so several replicas need Redis in every mode. Its
+ * path is relative to the folder of the configuration file.
+ */
 export function deriveStorage(
-  document: ConfigDocument,
+  { storage }: ConfigDocument,
   [first, ...others]: readonly SealingKey[],
+  folder: string | undefined,
   problems: ProblemList,
 ): StorageConfig | undefined {
   if (!problems.readable('storage')) return undefined;
-  const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, ...rest } = document.storage;
-  const { receiptsMaxLength, receiptsMaxAgeDays } = rest;
+  const { redis, sqlite, replicas, eventsMaxLength, receiptsMaxLength, receiptsMaxAgeDays } = storage;
   if (sqlite !== undefined && problems.sound('storage.replicas') && replicas > 1)
     problems.add('storage.replicas', 'must be 1 with sqlite; several replicas need storage.redis');
-  const engine =
-    redis === undefined ? sqlite && { kind: 'sqlite' as const, path: sqlite.path } : server(redis, problems);
+  const engine: StorageConfig['engine'] | undefined =
+    redis === undefined
+      ? sqlite && { kind: 'sqlite', path: pathIn(folder, sqlite.path) }
+      : redisEngine(redis, problems);
   if (!problems.sound('storage')) return undefined;
   return (
     engine && {
       engine,
-      eventsMaxLength: eventsMaxLength ?? STORAGE.eventsMaxLength.default,
-      receiptsMaxLength: receiptsMaxLength ?? STORAGE.receiptsMaxLength.default,
+      eventsMaxLength,
+      receiptsMaxLength,
       ...(receiptsMaxAgeDays === undefined ? {} : { receiptsMaxAgeMs: receiptsMaxAgeDays * DAY_MS }),
       ...(first === undefined ? {} : { sealing: [first, ...others] as const }),
       replicas,
@@ -57,29 +103,20 @@ export function deriveStorage(
   );
 }
 
-function server(redis: RedisDocument, problems: ProblemList): StorageConfig['engine'] | undefined {
-  const settings = deriveRedis(redis, problems);
-  return settings && { kind: 'redis', ...settings };
+function pathIn(folder: string | undefined, path: string): string {
+  return folder === undefined || path === ':memory:' ? path : resolve(folder, path);
 }
 
 /** `storage.redis`: address, login, certificates. Undefined after a problem with the address. */
-function deriveRedis(document: RedisDocument, problems: ProblemList): RedisSettings | undefined {
+function redisEngine(document: RedisDocument, problems: ProblemList): StorageConfig['engine'] | undefined {
   if (!problems.readable(PATH)) return undefined;
-  const { username, password, tls, replicas } = document;
+  const { url: _url, sentinel: _sentinel, cluster: _cluster, ...login } = document;
   checkLogin(`${PATH}.password`, document, problems);
   if (document.sentinel !== undefined && problems.readable(`${PATH}.sentinel`))
     checkLogin(`${PATH}.sentinel.password`, document.sentinel, problems);
   checkTls(document, problems);
   const address = addressOf(document, problems);
-  return (
-    address && {
-      ...address,
-      ...(username === undefined ? {} : { username }),
-      ...(password === undefined ? {} : { password }),
-      ...(tls === undefined ? {} : { tls }),
-      ...(replicas === undefined ? {} : { replicas }),
-    }
-  );
+  return address && { kind: 'redis', ...address, ...login };
 }
 
 function addressOf(document: RedisDocument, problems: ProblemList): RedisAddress | undefined {

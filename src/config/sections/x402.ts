@@ -1,6 +1,5 @@
 /** `payments.x402`: where the money goes, on which chain, and the rules of real money. */
 
-import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { checksumAddress } from '../../crypto/keccak.ts';
 import { eip155ChainId, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
 import { isPublishedAccount, isPublishedKey } from '../../payments/x402/evm/published-keys.ts';
@@ -14,11 +13,14 @@ import type {
   X402Config,
 } from '../../payments/x402/wire/settings.ts';
 import type { ProblemList } from '../../problems/problem.ts';
-import type { EndpointDocument, FacilitatorDocument, X402Document } from '../document/document.ts';
+import type { ConfigDocument } from '../document/document.ts';
 import { isLoopbackUrl } from '../document/endpoints.ts';
 
+type X402Document = NonNullable<ConfigDocument['payments']['x402']>;
+type FacilitatorDocument = X402Document['facilitator'];
+type RemoteDocument = Extract<FacilitatorDocument, { mode: 'remote' }>;
+
 const AT = 'payments.x402';
-const X402 = schema.properties.payments.properties.x402.properties;
 
 const PUBLISHED_KEYS_FOR = 'for development on eip155:31337';
 
@@ -53,8 +55,15 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
   const chainId = accepted('network') ? eip155ChainId(document.network) : undefined;
   if (chainId !== undefined) checkPublishedKeys(document, settles, chainId, accepted, refuse);
   if (!problems.sound(AT) || mode === undefined || chainId === undefined || settles === undefined) return undefined;
+  const { assetName: name, assetVersion: version, payTo, buyerTokenSecrets = [] } = document;
+  const asset = checksumAddress(document.asset);
   return {
-    ...settingsOf(document, chainId),
+    ...document,
+    chainId,
+    asset,
+    payTo: checksumAddress(payTo),
+    buyerTokenSecrets,
+    domainSeparator: domainSeparator({ name, version, chainId, verifyingContract: asset }),
     rpcUrls,
     confirm: confirmationOf(document, rpcUrl),
     facilitator: settles,
@@ -68,34 +77,6 @@ const NODES = ['rpcUrl', 'rpcUrls'] as const;
 /** Each once; an empty `rpcUrl`, as of an unset variable, is none. */
 function nodesOf({ rpcUrl, rpcUrls = [] }: X402Document): readonly string[] {
   return [...new Set([...(rpcUrl ? [rpcUrl] : []), ...rpcUrls])];
-}
-
-type Settings = Omit<X402Config, 'rpcUrls' | 'confirm' | 'facilitator' | 'mode'>;
-
-function settingsOf(document: X402Document, chainId: number): Settings {
-  const asset = checksumAddress(document.asset);
-  return {
-    network: document.network,
-    chainId,
-    asset,
-    assetName: document.assetName,
-    assetVersion: document.assetVersion,
-    assetDecimals: document.assetDecimals,
-    payTo: checksumAddress(document.payTo),
-    maxTimeoutSeconds: document.maxTimeoutSeconds ?? X402.maxTimeoutSeconds.default,
-    confirmations: document.confirmations ?? X402.confirmations.default,
-    buyerTokenSecrets: document.buyerTokenSecrets ?? [],
-    keepAnswerSeconds: document.keepAnswerSeconds ?? X402.keepAnswerSeconds.default,
-    payToExclusive: document.payToExclusive ?? X402.payToExclusive.default,
-    onStoreLoss: document.onStoreLoss ?? 'deliver',
-    localSignatureCheck: document.localSignatureCheck ?? X402.localSignatureCheck.default,
-    domainSeparator: domainSeparator({
-      name: document.assetName,
-      version: document.assetVersion,
-      chainId,
-      verifyingContract: asset,
-    }),
-  };
 }
 
 type Accepted = (...keys: readonly string[]) => boolean;
@@ -141,7 +122,7 @@ function deriveFacilitator(document: FacilitatorDocument, problems: ProblemList)
 }
 
 function endpoint(
-  { url, auth = { type: 'none' } }: EndpointDocument,
+  { url, auth = { type: 'none' } }: Pick<RemoteDocument, 'url' | 'auth'>,
   path: string,
   problems: ProblemList,
 ): FacilitatorEndpoint {
@@ -171,7 +152,7 @@ function checkConfirmation(
 }
 
 /** Only the chain knows a depth; a facilitator's claim has none. */
-function checkConfirmations({ confirmations = 1, confirm }: X402Document, rpcUrl: string | undefined, refuse: Refuse) {
+function checkConfirmations({ confirmations, confirm }: X402Document, rpcUrl: string | undefined, refuse: Refuse) {
   if (confirmations > 1 && (rpcUrl === undefined || confirm === 'facilitator'))
     refuse('confirmations', 'must be 1, or needs rpcUrl and confirm: receipt: the chain is asked for the blocks');
 }
@@ -186,9 +167,8 @@ function checkMoney(
 ): void {
   checkKnownAsset(document, mode, accepted, refuse);
   const isMainnet = KNOWN_NETWORKS.get(document.network)?.mode === 'mainnet';
-  const isAllowed = document.allowMainnet ?? false;
   // A loopback node makes the mode `local`, and the money no less real.
-  if (accepted('allowMainnet') && mode === 'local' && isMainnet && !isAllowed)
+  if (accepted('allowMainnet') && mode === 'local' && isMainnet && !document.allowMainnet)
     refuse('allowMainnet', 'must be true: this is the chain id of a mainnet, also behind a loopback node');
   if (mode === 'mainnet') checkMainnet(document, facts, accepted, refuse);
 }
@@ -224,7 +204,7 @@ function checkPublishedKeys(
 function checkMainnet(document: X402Document, facts: Surroundings, accepted: Accepted, refuse: Refuse): void {
   const { facilitator, network } = document;
   const [rpcUrl] = nodesOf(document);
-  if (accepted('allowMainnet') && document.allowMainnet !== true)
+  if (accepted('allowMainnet') && !document.allowMainnet)
     refuse('allowMainnet', 'must be true to take real money on this network');
   if (facilitator.mode === 'remote') {
     const named = (facilitator.fallbacks ?? []).map(({ url }, index) => [`fallbacks[${index}].url`, url] as const);

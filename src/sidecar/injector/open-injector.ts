@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { watchDirectories } from '../../config/watch.ts';
+import { watchDirectories } from '../../config/reload.ts';
 import { ConfigError } from '../../problems/problem.ts';
 import { listenOn } from '../../server/http/listen-on.ts';
 import type { Log } from '../../telemetry/log/log.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { configWarnings } from '../../src/config/warnings.ts';
+import { adaptersSummary, configWarnings } from '../../src/config/warnings.ts';
 import { type Changes, load, MAINNET } from './document/document.ts';
 
 const X = 'payments.x402';
@@ -85,4 +85,17 @@ describe('a warning about payments', () => {
   ];
   for (const [what, changes] of accepted)
     it(`does not come for ${what}`, () => assert.deepEqual(warningsOf(changes), []));
+});
+
+describe('the summary of the adapters', () => {
+  it('names the enabled ones, their paths, and how many resources each offers', () => {
+    const changes = {
+      'protocols.mcp.enabled': true,
+      'protocols.a2a.enabled': true,
+      'protocols.a2a.mountPath': '/agent',
+    };
+    const config = load({ ...changes, 'resources.report.expose': ['http', 'mcp'] });
+    assert.equal(adaptersSummary(config), 'http (1), mcp at /mcp (1), a2a at /agent (0)');
+    assert.equal(adaptersSummary(load({})), 'http (1)');
+  });
 });
