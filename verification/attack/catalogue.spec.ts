@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { attackName } from './catalogue.ts';
-import { FIGURES, GOALS } from './goals.ts';
-import { type CatalogueRow, INCIDENTS, ROWS } from './rows.ts';
+import { attackName, type CatalogueRow, FIGURES, GOALS, INCIDENTS, ROWS } from './catalogue.ts';
 
 /** The rows of a call of `attack` or `proven`, as they are written out in it. */
 const CALL = /\b(?:attack|proven)\(\s*('[A-Z]\d+'|\[[^\]]*\])/g;

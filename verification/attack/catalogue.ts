@@ -3,14 +3,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it, type TestContext } from 'node:test';
-import type { Figure } from './goals.ts';
-import type { RowId } from './rows.ts';
-
-export type { Figure } from './goals.ts';
-export type { RowId } from './rows.ts';
 
 /** Where a figure stands in the diagnostics of a test, before its JSON. */
-export const FIGURE_MARK = 'figure ';
+const FIGURE_MARK = 'figure ';
 /** Between the rows of a test and its name. */
 const NAME_MARK = ': ';
 /** Begins the name of a test whose row another spec proves. */
@@ -86,3 +81,195 @@ export function attackName(title: string): AttackName | undefined {
   const parts = { rows: rows.split(' '), name };
   return file === undefined || proven === undefined ? parts : { ...parts, proof: { file, title: proven } };
 }
+
+/** One attack of the catalogue. */
+export interface CatalogueRow {
+  readonly attack: string;
+  /** Why there is no attack yet; a row without this has at least one named test. */
+  readonly notYet?: string;
+}
+
+/** The known attacks, by the id that their tests begin with. */
+export const ROWS = {
+  H1: { attack: 'request smuggling' },
+  H2: { attack: 'hop-by-hop abuse' },
+  H3: { attack: 'duplicate security headers' },
+  H4: { attack: 'X-Request-Id injection' },
+  H5: { attack: 'huge or many headers' },
+  H6: { attack: 'response splitting and header injection from the backend' },
+  H7: { attack: 'cache leakage of paid answers' },
+  H8: { attack: 'Host header routing and DNS rebinding' },
+  B1: { attack: 'bodies over 256 KiB, declared or chunked' },
+  B2: { attack: 'compression bombs' },
+  B3: { attack: 'wrong content type' },
+  B4: { attack: 'invalid UTF-8, byte order marks, lone surrogates' },
+  B5: { attack: 'parser errors that quote the input' },
+  B6: { attack: 'duplicate keys, parser differential' },
+  B7: { attack: 'depth' },
+  B8: { attack: 'prototype pollution' },
+  B9: { attack: 'number precision' },
+  B10: { attack: 're-serialised bodies' },
+  B11: { attack: 'ReDoS in schemas and formats' },
+  B12: { attack: 'schema bombs' },
+  P1: { attack: 'path parameter escapes' },
+  P2: { attack: 'redirects of the backend' },
+  P3: { attack: 'routing by Host' },
+  P4: { attack: 'backends outside the pod' },
+  P5: { attack: 'a backend that is reachable past the gateway' },
+  P6: { attack: 'slow or endless answers of the backend' },
+  P7: { attack: 'WebSocket and h2c tunnels' },
+  P8: { attack: 'header values of the caller that reach the backend' },
+  X1: { attack: 'malformed base64' },
+  X2: { attack: 'the same authorization in other clothes' },
+  X3: { attack: 'a hundred copies at once, over two pods' },
+  X4: { attack: 'other amount, asset, network, recipient, scheme, version' },
+  X5: { attack: 'a proof for another resource of the same price' },
+  X6: { attack: 'expired, early and far-future windows' },
+  X7: { attack: 'price change between challenge and payment' },
+  X8: { attack: 'ERC-6492 factories of the payer' },
+  X9: { attack: 'ERC-1271 wallets that change their mind' },
+  X10: { attack: 'a facilitator that lies' },
+  X11: { attack: 'malicious answers of a facilitator' },
+  X12: { attack: 'a facilitator that is away' },
+  X13: { attack: 'preemption of the settlement' },
+  X14: { attack: 'cancelled or self-spent authorizations' },
+  X15: { attack: 'grant before final' },
+  X16: { attack: 'one proof, many grants' },
+  X17: { attack: 'replay from public calldata' },
+  X18: { attack: 'flooding of the settlement' },
+  X19: { attack: 'exhaustion by signature checks' },
+  X20: { attack: 'amounts that are no exact numbers' },
+  X21: { attack: 'work that is never paid for, where the money moves after it' },
+  A1: { attack: 'forged and replayed mandates' },
+  A2: { attack: 'one mandate for two payments' },
+  A3: { attack: 'A2A messages out of the schema' },
+  A4: { attack: 'proofs inside the input that leak' },
+  A5: { attack: 'MCP names, sessions, batches, resumption' },
+  A6: { attack: 'ACP keys, locks and payment tokens' },
+  A7: { attack: 'ACP backends that leak' },
+  A8: { attack: 'poisoned descriptions' },
+  O1: { attack: 'timing and length of the operator token' },
+  O2: { attack: 'operator routes that show without a token' },
+  O3: { attack: 'tokens in query, cookie, or twice' },
+  O4: { attack: 'guessing the token' },
+  O5: { attack: 'origins that almost match' },
+  O6: { attack: 'event streams: too many, too slow, bad ids' },
+  O7: { attack: 'secrets in logs and every other sink' },
+  O8: { attack: 'secrets in the configuration' },
+  O9: { attack: 'error bodies that leak' },
+  O10: { attack: 'injection into the store' },
+  O11: { attack: 'an exposed management listener' },
+  D1: { attack: 'slow clients' },
+  D2: { attack: 'floods' },
+  D3: { attack: 'the limiter itself' },
+  D4: { attack: 'forged X-Forwarded-For' },
+  D5: { attack: 'unpaid challenges that grow the store' },
+  D6: { attack: 'stored answers that fill the store' },
+  D7: { attack: 'calls cut by a drain' },
+  D8: { attack: 'floods of log lines' },
+  I1: { attack: 'arXiv 2605.11781, Five Attacks on x402' },
+  I2: { attack: 'arXiv 2605.30998, Free-Riding the Agentic Web' },
+  I3: { attack: 'PYUSD: no revert on reuse' },
+  I4: { attack: 'x402-foundation/x402 PR 2480' },
+  I5: { attack: 'gosuda/x402-facilitator 42, wienerlabs/covenant 270' },
+  I6: { attack: 'michielpost/x402-dotnet 18, a2a-x402 PR 107, PR 2842' },
+  I7: { attack: 'GetBindu/Bindu PR 520' },
+  I8: { attack: '402Bridge, October 2025' },
+  I9: { attack: 'CVE-2026-25536, shared MCP transports' },
+  I10: { attack: 'GHSA-w48q-cv73-mx4w, CVE-2026-34742' },
+  I11: { attack: 'CVE-2026-39313, unbounded MCP body' },
+  I12: { attack: 'CVE-2026-55602, -55603, CVE-2025-32996, -32997' },
+  I13: { attack: 'CVE-2025-49844, scripts of Redis' },
+  I14: { attack: 'x402-redteam corpus' },
+} as const satisfies Readonly<Record<string, CatalogueRow>>;
+
+/** `H1` to `D8`, and `I1` to `I14` for the published attacks and incidents. */
+type RowId = keyof typeof ROWS;
+
+/** Published attacks and incidents, each with the rows that it consists of. */
+export const INCIDENTS: Readonly<Record<Extract<RowId, `I${string}`>, readonly RowId[]>> = {
+  I1: ['X15', 'X13', 'X2', 'X16', 'H3', 'H7', 'A8'],
+  I2: ['X5', 'X3', 'X18'],
+  I3: ['X14'],
+  I4: ['X8'],
+  I5: ['X4', 'X10'],
+  I6: ['X5'],
+  I7: ['X2'],
+  I8: [],
+  I9: ['A5'],
+  I10: ['H8'],
+  I11: ['B1'],
+  I12: ['P3', 'B10'],
+  I13: ['O10'],
+  I14: [],
+};
+
+/** How the figures of several tests are combined. */
+type Combination = 'sum' | 'greatest';
+
+/** The bounds of a figure; `quick`: the lower bound in the short run. */
+export interface Bound {
+  readonly combined: Combination;
+  readonly atLeast?: number;
+  readonly atMost?: number;
+  readonly quick?: number;
+  /** Only the long run measures it. */
+  readonly longOnly?: true;
+}
+
+/** All measured figures, by the name under which a test reports them. */
+export const FIGURES = {
+  'framing cases': { combined: 'sum', atLeast: 60 },
+  'framing cases behind a proxy': { combined: 'sum', atLeast: 60, longOnly: true },
+  'differing views of the backend': { combined: 'sum', atMost: 0 },
+  'mutated requests': { combined: 'sum', atLeast: 20_000, quick: 2_000 },
+  'answers outside the forms': { combined: 'sum', atMost: 0 },
+  crashes: { combined: 'sum', atMost: 0 },
+  'property cases': { combined: 'sum', atLeast: 100_000, quick: 10_000 },
+  'hostile facilitator answers': { combined: 'sum', atLeast: 40 },
+  'hostile backend answers': { combined: 'sum', atLeast: 40 },
+  'unpaid deliveries': { combined: 'sum', atMost: 0 },
+  'double settlements': { combined: 'sum', atMost: 0 },
+  'spellings of one proof': { combined: 'greatest', atLeast: 20 },
+  'copies of each spelling': { combined: 'greatest', atLeast: 100, quick: 5 },
+  'settlements of one proof': { combined: 'greatest', atLeast: 1, atMost: 1 },
+  'longest block of the event loop, ms': { combined: 'greatest', atMost: 50 },
+} as const satisfies Readonly<Record<string, Bound>>;
+
+export type Figure = keyof typeof FIGURES;
+
+/**
+ * A line of the table of goals: met when its figures are within their bounds and its rows have
+ * passed.
+ */
+interface Goal {
+  readonly goal: string;
+  readonly figures: readonly Figure[];
+  readonly rows: readonly string[];
+}
+
+/** The goals of the catalogue, in its order. */
+export const GOALS: readonly Goal[] = [
+  {
+    goal: 'raw-socket corpus',
+    figures: ['framing cases', 'framing cases behind a proxy', 'differing views of the backend'],
+    rows: ['H1', 'H2'],
+  },
+  { goal: 'mutated raw requests', figures: ['mutated requests', 'crashes', 'answers outside the forms'], rows: [] },
+  { goal: 'property cases', figures: ['property cases'], rows: [] },
+  {
+    goal: 'hostile facilitators and backends',
+    figures: ['hostile facilitator answers', 'hostile backend answers', 'unpaid deliveries', 'double settlements'],
+    rows: ['X10', 'X11'],
+  },
+  {
+    goal: 'proof spellings, at once',
+    figures: ['spellings of one proof', 'copies of each spelling', 'settlements of one proof'],
+    rows: ['X2'],
+  },
+  { goal: 'canary leak test', figures: [], rows: ['O7'] },
+  { goal: 'ReDoS, bombs, depth', figures: ['longest block of the event loop, ms'], rows: ['B7', 'B11', 'B12'] },
+  { goal: 'slow clients and floods', figures: [], rows: ['D1', 'D2'] },
+  { goal: 'work without pay', figures: [], rows: ['X21'] },
+  { goal: 'published attacks and incidents', figures: [], rows: ['I*'] },
+];

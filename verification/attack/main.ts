@@ -4,24 +4,16 @@
  * each row, published attack and goal. Exit code 1 unless all passed.
  */
 
-import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { globSync } from 'node:fs';
 import { run } from 'node:test';
 import { parseArgs } from 'node:util';
-import { type AttackName, attackName, readFigure } from './catalogue.ts';
-import type { Figure } from './goals.ts';
+import { type AttackName, attackName, type Figure, readFigure } from './catalogue.ts';
 import { isMet, report } from './report.ts';
 import type { Outcome } from './verdict.ts';
 
 /** Longer than any file of the long run takes. */
 const FILE_TIMEOUT_MS = 1_800_000;
-
-/** Programs that measure and judge by themselves. */
-const MEASUREMENTS = [
-  { rows: ['D1'], file: 'verification/attack/availability/slow-clients.ts' },
-  { rows: ['D2'], file: 'verification/attack/availability/overload.ts' },
-];
 
 const { values } = parseArgs({
   options: { quick: { type: 'boolean' }, requests: { type: 'string' }, seed: { type: 'string' } },
@@ -56,13 +48,6 @@ for (const { of, title } of proofs) {
   const ran = elsewhere.filter((test) => spelled.test(test.title));
   outcomes.push({ ...of, passed: ran.length > 0 && ran.every(({ passed }) => passed) });
 }
-
-// These take minutes and need an idle machine.
-if (!quick)
-  for (const { rows, file } of MEASUREMENTS) {
-    const { status } = spawnSync(process.execPath, [file], { stdio: ['ignore', 2, 2], timeout: FILE_TIMEOUT_MS });
-    outcomes.push({ rows, name: file, passed: status === 0 });
-  }
 
 const findings = { outcomes, figures, quick };
 process.stdout.write(`${report(findings)}\n\n`);

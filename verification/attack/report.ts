@@ -1,6 +1,6 @@
 /** Writes the tables of a run of the attack catalogue. */
 
-import { INCIDENTS, ROWS } from './rows.ts';
+import { INCIDENTS, ROWS } from './catalogue.ts';
 import { type Findings, isIncident, type Judged, judgeGoals, judgeIncident, judgeRow } from './verdict.ts';
 
 /** The three tables of a run, as text: rows, published attacks, goals. */

@@ -1,7 +1,6 @@
 /** Judges the rows and goals of the attack catalogue by the tests that ran. */
 
-import { type Bound, FIGURES, type Figure, GOALS } from './goals.ts';
-import { type CatalogueRow, INCIDENTS, ROWS } from './rows.ts';
+import { type Bound, type CatalogueRow, FIGURES, type Figure, GOALS, INCIDENTS, ROWS } from './catalogue.ts';
 
 /** One test that ran. */
 export interface Outcome {

@@ -2,7 +2,7 @@
  * The backend of all contestants: reads the whole request, answers 214 bytes of JSON. PORT names
  * its port.
  */
-import { serveRaw } from './raw-server.ts';
+import { serveRaw } from './framing.ts';
 
 const REPORT = JSON.stringify({
   city: 'Berlin',

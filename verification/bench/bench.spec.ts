@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
-import { type Outcome, orderOfRound, runBench } from './bench.ts';
-import { type Contestant, NotAvailable, SUITES } from './contestant.ts';
-import { MEASURED_SUITES } from './goals.ts';
+import { after, before, describe, it } from 'node:test';
+import { type Outcome, runBench } from './bench.ts';
+import { type Contestant, NotAvailable } from './contestant.ts';
+import { CONTESTANTS, chosen } from './contestants.ts';
+import { startLoad } from './load.ts';
 import { CannotMeasure, requireMeter } from './meter.ts';
-import { readOptions } from './options.ts';
 import { hpmLogged } from './peers/passthrough.ts';
-import { entriesOfSources } from './stage.ts';
+import { chooseCores } from './program.ts';
+import { entriesOfSources, type Started, setStage } from './stage.ts';
 
-const TINY = { seconds: 0.2, rounds: 1, warmUpSeconds: 0.1, profile: undefined, entries: entriesOfSources() };
+const TINY = { seconds: 0.2, rounds: 1, warmUpSeconds: 0.1, entries: entriesOfSources() };
 const IN_TIME = 30_000;
 
 /** Whether this system can be measured; where it cannot, the reported reason is tested. */
@@ -115,64 +116,98 @@ describe('the benchmark', () => {
     it(`fails when a contestant ${what}`, async () => {
       await assert.rejects(run([contestant]), measurable ? { message } : CannotMeasure);
     });
-
-  it('ends at once when its signal aborts', async () => {
-    const startedAt = performance.now();
-    await assert.rejects(
-      runBench([hpmLogged], { ...TINY, warmUpSeconds: 30 }, AbortSignal.timeout(1_000)),
-      measurable ? /aborted|timeout/i : CannotMeasure,
-    );
-    assert.ok(performance.now() - startedAt < 10_000, 'it waited for the turn to end');
-  });
-
-  it('reverses every second round', () => {
-    assert.deepEqual(
-      [0, 1, 2, 3].map((round) => orderOfRound('ABC'.split(''), round).join('')),
-      ['ABC', 'CBA', 'ABC', 'CBA'],
-    );
-  });
 });
 
-describe('the command line', () => {
-  const usual = {
-    seconds: 1,
-    rounds: 6,
-    warmUpSeconds: 10,
-    starts: 1,
-    repeats: 2,
-    suites: SUITES,
-    measured: MEASURED_SUITES,
-    quick: false,
-    only: undefined,
-    before: undefined,
-    profile: undefined,
+/** A limit for a busy machine, milliseconds. */
+const CONTESTANTS_IN_TIME = 240_000;
+
+/** The checked members of answers of MCP and A2A. */
+interface RpcAnswer {
+  readonly result: {
+    readonly tools?: readonly { readonly name: string }[];
+    readonly structuredContent?: object;
+    readonly task?: { readonly status: object; readonly artifacts: readonly { readonly parts: readonly object[] }[] };
   };
-  const quick = { ...usual, seconds: 0.5, rounds: 4, warmUpSeconds: 2, repeats: 0, measured: [], quick: true };
-  for (const [args, expected] of [
-    [[], usual],
-    [['--quick'], quick],
-    [['--quick', '--seconds', '2', '--only', 'a,b'], { ...quick, seconds: 2, only: ['a', 'b'] }],
-    [['--suite', 'a2a,mcp'], { ...usual, suites: ['mcp', 'a2a'], measured: [] }],
-    [['--help'], 'help'],
-    [['--suite', 'start'], { ...usual, suites: [], measured: ['start'] }],
-    [['--warm-up', '3'], { ...usual, warmUpSeconds: 3 }],
-    [['--starts', '5'], { ...usual, starts: 5 }],
-    [['--before', 'dist/gateway.mjs'], { ...usual, measured: [], before: 'dist/gateway.mjs' }],
-  ] as const)
-    it(`reads [${args.join(' ')}]`, () => assert.deepEqual(readOptions(args), expected));
+}
 
-  for (const args of [
-    ['--seconds', '0'],
-    ['--seconds', '30.1'],
-    ['--seconds', 'x'],
-    ['--warm-up', '0'],
-    ['--rounds', '0'],
-    ['--rounds', '51'],
-    ['--rounds', '1.5'],
-    ['--starts', '0'],
-    ['--starts', '21'],
-    ['--suite', 'ftp'],
-    ['--loud'],
-  ])
-    it(`refuses [${args.join(' ')}]`, () => assert.throws(() => readOptions(args)));
+/** Suites whose servers are compared member by member, and one contestant of each other program. */
+const ASKED = CONTESTANTS.filter(
+  ({ id, suite }) => ['mcp', 'a2a', 'passthrough'].includes(suite) || ['free-redis', 'recipe', 'body-64k'].includes(id),
+);
+
+describe('the contestants', () => {
+  const ends = new AsyncDisposableStack();
+  const answers = new Map<string, { readonly status: number; readonly text: string }>();
+
+  before(async () => {
+    const stage = await setStage(ends, {
+      cores: chooseCores(),
+      signal: AbortSignal.timeout(CONTESTANTS_IN_TIME),
+      entries: entriesOfSources(),
+    });
+    for (const contestant of ASKED) answers.set(contestant.id, await ask(await stage.start(contestant)));
+  });
+  after(() => ends.disposeAsync());
+
+  for (const { id, title, question } of ASKED)
+    it(`${id} gives the right answer: ${title}`, () => {
+      const { status, text } = answers.get(id) ?? { status: 0, text: '' };
+      assert.equal(status, question.expect, text);
+      assert.ok(text.includes(question.holds), text);
+    });
+
+  const resultOf = (id: string): RpcAnswer['result'] => {
+    return (JSON.parse(answers.get(id)?.text ?? '') as RpcAnswer).result;
+  };
+
+  for (const [count, own, peer] of [
+    [5, 'mcp-list-5', 'sdk-list-5'],
+    [55, 'mcp-list-55', 'sdk-list-55'],
+  ] as const)
+    it(`${own} and ${peer} list the same ${count} tools`, () => {
+      assert.equal(resultOf(own).tools?.length, count);
+      assert.deepEqual(resultOf(own).tools, resultOf(peer).tools);
+    });
+
+  it('a call by MCP gets the same content from both servers', () => {
+    assert.ok(resultOf('mcp-call-5').structuredContent);
+    assert.deepEqual(resultOf('mcp-call-5').structuredContent, resultOf('sdk-call-5').structuredContent);
+  });
+
+  it('a message by A2A gets the same part from both servers', () => {
+    const [own, peer] = [resultOf('a2a-send').task, resultOf('sdk-send-lean').task];
+    assert.partialDeepStrictEqual(own?.status, { state: 'TASK_STATE_COMPLETED' });
+    assert.deepEqual(own?.artifacts[0]?.parts, peer?.artifacts[0]?.parts);
+  });
 });
+
+describe('paid calls', () => {
+  it('bring proofs that the gateway takes, and ask the facilitator twice', async () => {
+    await using ends = new AsyncDisposableStack();
+    const signal = AbortSignal.timeout(CONTESTANTS_IN_TIME);
+    const options = { cores: chooseCores(), signal, entries: entriesOfSources() };
+    const stage = await setStage(ends, options);
+    const { contestant, origin } = await stage.start(only('paid-http'));
+    const load = startLoad(undefined);
+    ends.defer(() => load.stop());
+    const { requests } = await load.fire(
+      { origin, question: contestant.question, seconds: 0.3, connections: 4 },
+      signal,
+    );
+    assert.ok(requests > 0);
+    assert.deepEqual(await stage.facilitatorCounts(), { verify: requests, settle: requests });
+  });
+});
+
+function only(id: string): Contestant {
+  const [contestant] = chosen({ suites: undefined, only: [id] });
+  assert.ok(contestant);
+  return contestant;
+}
+
+async function ask({ contestant, origin }: Started): Promise<{ status: number; text: string }> {
+  const { path, headers, body } = contestant.question;
+  const answer = await fetch(`${origin}${path}`, { method: 'POST', headers, body });
+  const text = await answer.text();
+  return { status: answer.status, text };
+}

@@ -2,10 +2,9 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Contestant, NotAvailable } from './contestant.ts';
-import { chooseCores } from './cores.ts';
 import { type Load, type LoadReport, startLoad } from './load.ts';
-import { requireMeter, treeCpuNs, treeResidentBytes } from './meter.ts';
-import { median } from './numbers.ts';
+import { median, requireMeter, treeCpuNs, treeResidentBytes } from './meter.ts';
+import { chooseCores } from './program.ts';
 import { type Entries, type Stage, type Started, setStage } from './stage.ts';
 
 /** One contestant's figures of one round. */
@@ -35,7 +34,6 @@ export interface TurnOptions {
   readonly rounds: number;
   /** How long each process works before its first round, in interleaved turns. */
   readonly warmUpSeconds: number;
-  readonly profile: string | undefined;
   readonly entries: Entries;
   /**
    * The contestants that take their rounds again, with twice as many turns in each, because a row
@@ -83,7 +81,7 @@ export async function runBench(
   requireMeter();
   const cores = chooseCores();
   await using ends = new AsyncDisposableStack();
-  const stage = await setStage(ends, { cores, signal, profile: options.profile, entries: options.entries });
+  const stage = await setStage(ends, { cores, signal, entries: options.entries });
   const load = startLoad(cores.others);
   ends.defer(() => load.stop());
 

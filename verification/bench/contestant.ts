@@ -78,13 +78,13 @@ export class NotAvailable extends Error {
 }
 
 /** The input of every call: 53 bytes of JSON, as an agent would send them. */
-export const INPUT = { city: 'Berlin', day: '2026-11-20', currency: 'EUR' } as const;
+const INPUT = { city: 'Berlin', day: '2026-11-20', currency: 'EUR' } as const;
 
 /** A text in every answer of the backend, inside any envelope. */
 export const FROM_BACKEND = 'market-shop';
 
 /** The headers of every agent of the benchmark. */
-export const AGENT_HEADERS = {
+const AGENT_HEADERS = {
   'content-type': 'application/json',
   accept: 'application/json',
   'user-agent': 'bench/1',
@@ -100,3 +100,122 @@ export function plainQuestion(path: string, expect: number, holds: string): Ques
  * gateway.
  */
 export const PEER_QUESTION: Question = plainQuestion('/api/resources/report/invoke', 200, FROM_BACKEND);
+
+/** A resource of the gateway, and the same tool on a peer. */
+interface Tool {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+}
+
+/** The schema of INPUT. Closed, as the gateway closes it, so that all servers list the same. */
+export const INPUT_SCHEMA = {
+  type: 'object',
+  properties: {
+    city: { type: 'string', maxLength: 64 },
+    day: { type: 'string', format: 'date' },
+    currency: { type: 'string', maxLength: 3, pattern: '^[A-Z]{3}$' },
+  },
+  required: ['city', 'day', 'currency'],
+  additionalProperties: false,
+} as const;
+
+/** The called tool. */
+export const CALLED = 'report-1';
+
+/** `count` tools with one schema: report-1, report-2, ... */
+export function tools(count: number): readonly Tool[] {
+  return Array.from({ length: count }, (_, at) => ({
+    id: toolId(at + 1),
+    name: `Report ${at + 1}`,
+    description: `Prices and volumes of one city on one day, edition ${at + 1}`,
+  }));
+}
+
+/** The name of the last of `count` tools: an answer with it is a complete list. */
+function lastTool(count: number): string {
+  return toolId(count);
+}
+
+function toolId(edition: number): string {
+  return `report-${edition}`;
+}
+
+const BODY_BYTES = 64_000;
+
+/** A paragraph of a document, about 500 bytes as JSON, with the escapes that texts have. */
+const PARAGRAPH = `${'Prices of the day in Berlin and Hamburg, firm until noon and before fees of the market. '.repeat(5)}\n"EUR" only, lots of twelve.`;
+const PARAGRAPH_BYTES = JSON.stringify(PARAGRAPH).length + 1;
+
+/** The schema of `textQuestion`: the paragraphs of a document. */
+export const TEXT_SCHEMA = {
+  type: 'object',
+  properties: { paragraphs: { type: 'array', maxItems: 1_000, items: { type: 'string', maxLength: 1_000 } } },
+  required: ['paragraphs'],
+  additionalProperties: false,
+} as const;
+
+/** A call whose body has about 64 KB. */
+export function textQuestion(path: string): Question {
+  const paragraphs = Array.from({ length: Math.floor(BODY_BYTES / PARAGRAPH_BYTES) }, () => PARAGRAPH);
+  return { path, headers: AGENT_HEADERS, body: JSON.stringify({ paragraphs }), expect: 200, holds: FROM_BACKEND };
+}
+
+/** Where gateway and peers serve MCP. */
+export const MCP_PATH = '/mcp';
+
+const VERSION = '2026-07-28';
+const META = {
+  'io.modelcontextprotocol/protocolVersion': VERSION,
+  'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+/** `tools/list` of a server with `count` tools. */
+export function listQuestion(count: number): Question {
+  return rpc('tools/list', {}, `"name":"${lastTool(count)}"`);
+}
+
+/** `tools/call` of a free tool that calls the backend. */
+export function callQuestion(): Question {
+  return rpc('tools/call', { name: CALLED, arguments: INPUT }, FROM_BACKEND);
+}
+
+function rpc(method: string, params: { readonly name?: string; readonly arguments?: object }, holds: string): Question {
+  return {
+    path: MCP_PATH,
+    headers: {
+      ...AGENT_HEADERS,
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': VERSION,
+      'mcp-method': method,
+      ...(params.name === undefined ? {} : { 'mcp-name': params.name }),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: META } }),
+    expect: 200,
+    holds,
+  };
+}
+
+/** Where gateway and peer serve A2A. */
+export const A2A_PATH = '/a2a';
+
+/** `SendMessage` of A2A 1.0 to a free skill that calls the backend. */
+export const SEND_QUESTION: Question = {
+  path: A2A_PATH,
+  headers: { ...AGENT_HEADERS, 'a2a-version': '1.0' },
+  body: JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'SendMessage',
+    params: {
+      message: {
+        messageId: '6f1c2a4e-3f0b-4a57-9a53-2b8f6f0f6f11',
+        role: 'ROLE_USER',
+        parts: [{ data: { resource: CALLED, input: INPUT }, mediaType: 'application/json' }],
+      },
+    },
+  }),
+  expect: 200,
+  holds: FROM_BACKEND,
+};

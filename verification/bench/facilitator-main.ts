@@ -2,8 +2,7 @@
  * The facilitator of all contestants: approves what it is asked, moves nothing, and counts, so that
  * the run can check that each paid call asked twice. PORT names its port; GET /counts tells.
  */
-import type { Message } from './framing.ts';
-import { serveRaw } from './raw-server.ts';
+import { type Message, serveRaw } from './framing.ts';
 
 const NETWORK = 'eip155:84532';
 /** A well-formed hash of a transaction that does not exist. */

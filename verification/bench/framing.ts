@@ -3,6 +3,8 @@
  * load generator and the servers around the contestants need, at a microsecond a message.
  */
 
+import { createServer } from 'node:net';
+
 const HEAD_END = '\r\n\r\n';
 const LAST_CHUNK = '\r\n0\r\n';
 const LENGTH = /\r\ncontent-length: *(\d+)/i;
@@ -80,4 +82,25 @@ export class Framer {
     const end = last === -1 ? -1 : bytes.indexOf(HEAD_END, last + LAST_CHUNK.length - 2);
     return end === -1 ? undefined : { head, bodyAt, end: end + HEAD_END.length };
   }
+}
+
+/** Answers one request with a status and a JSON text. */
+type Answering = (message: Message, bytes: Buffer) => { readonly status: number; readonly json: string };
+
+/** Listens on 127.0.0.1 until the process ends; no connection is closed for being idle. */
+export function serveRaw(port: number, answer: Answering): void {
+  const server = createServer({ noDelay: true }, (socket) => {
+    const framer = new Framer();
+    socket.on('error', () => socket.destroy());
+    socket.on('data', (chunk: Buffer) =>
+      framer.take(chunk, (message, bytes) => {
+        const { status, json } = answer(message, bytes);
+        const length = Buffer.byteLength(json);
+        socket.write(
+          `HTTP/1.1 ${status} OK\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${json}`,
+        );
+      }),
+    );
+  });
+  server.listen(port, '127.0.0.1', 4_096);
 }

@@ -2,7 +2,6 @@
 
 import { START_SUITE, type Suite } from './contestant.ts';
 import { RECIPE } from './peers/hpm-recipe.ts';
-import { OFFICIAL_LOCAL } from './peers/installed.ts';
 
 /**
  * What a row compares. Of turns: `cpu` is CPU a request, `p50` the median time of an answer, each
@@ -28,16 +27,12 @@ export interface Goal {
   readonly stretch?: number;
   /** More is better. */
   readonly atLeast?: true;
-  /** A promise that no round may break: the worst of them counts. */
-  readonly every?: true;
-  /** A figure that is read once and has no spread. */
-  readonly once?: true;
   /** Part of `make bench-quick`. */
   readonly quick?: true;
 }
 
 /** Suites with rows: those of turns, and those that measure in other ways. */
-export const MEASURED_SUITES = ['settlement', 'overload', 'resources', 'memory', START_SUITE] as const;
+export const MEASURED_SUITES = ['overload', START_SUITE] as const;
 export type RowSuite = Suite | (typeof MEASURED_SUITES)[number];
 
 function cpu(id: string, suite: Suite, what: string, of: string, against: string, rest: Partial<Goal> = {}): Goal {
@@ -118,49 +113,6 @@ function measured(id: string, suite: RowSuite, what: string, rest: Partial<Goal>
   return { id, suite, what, of: id, figure: 'measured', ...rest };
 }
 
-const SETTLEMENT: readonly Goal[] = [
-  measured('settle-instant', 'settlement', '100 at once, instant blocks: payments/s', {
-    peer: OFFICIAL_LOCAL,
-    goal: 8,
-    stretch: 15,
-    atLeast: true,
-  }),
-  measured('settle-blocks', 'settlement', '100 at once, blocks of 1 s: payments/s', {
-    peer: OFFICIAL_LOCAL,
-    goal: 10,
-    stretch: 20,
-    atLeast: true,
-  }),
-  measured('settle-all', 'settlement', '100 at once, either: good ones that settle', {
-    goal: 100,
-    atLeast: true,
-    every: true,
-  }),
-  measured('settle-p50', 'settlement', '100 at once, blocks of 1 s: p50, ms', { goal: 1_200, stretch: 1_000 }),
-  measured('settle-spent', 'settlement', '3 spent among 12: good ones of 9 that settle', {
-    goal: 9,
-    atLeast: true,
-    every: true,
-  }),
-  measured('settle-spent-kept', 'settlement', '3 spent among 12: kept share of payments/s', {
-    peer: 'the 9 good ones alone',
-    goal: 0.8,
-    atLeast: true,
-  }),
-  measured('settle-copied', 'settlement', '3 copies among 12: good ones of 9 that settle', {
-    goal: 9,
-    atLeast: true,
-    every: true,
-  }),
-  measured('settle-copied-kept', 'settlement', '3 copies among 12: kept share of payments/s', {
-    peer: 'the 9 good ones alone',
-    goal: 0.8,
-    atLeast: true,
-  }),
-  measured('settle-rpc', 'settlement', 'calls of the node a payment', { goal: 0.3, stretch: 0.2 }),
-  measured('settle-gas', 'settlement', 'gas a payment', { peer: 'one transfer alone', goal: 0.6, stretch: 0.5 }),
-];
-
 const CROWDS: readonly Goal[] = [
   measured('goodput-8x', 'overload', '256 connections that retry at once: share of own peak', {
     peer: `the same share of ${RECIPE}`,
@@ -176,27 +128,5 @@ const CROWDS: readonly Goal[] = [
   }),
 ];
 
-const RESOURCES: readonly Goal[] = [
-  measured('resources-start-10000', 'resources', 'start with 10,000 resources, s', { goal: 3 }),
-  measured('resources-rss-10000', 'resources', 'RSS after it, MB', { goal: 350 }),
-];
-
-const MEMORY: readonly Goal[] = [
-  measured('idle-connection', 'memory', 'RSS of an idle connection, B', { goal: 12_288, once: true }),
-  measured('subscriber', 'memory', 'RSS of an SSE subscriber, B', { goal: 10_240, once: true }),
-  measured('heap-growth', 'memory', 'heap growth a call over 300,000 calls, B', { goal: 16, once: true }),
-  measured('saturated-rss', 'memory', 'RSS at 256 connections, MB', { goal: 180, once: true }),
-];
-
 /** All rows, in the order of the report. */
-export const GOALS: readonly Goal[] = [
-  ...FREE,
-  ...BODIES,
-  ...PAID,
-  ...PROTOCOLS,
-  ...SETTLEMENT,
-  ...CROWDS,
-  ...RESOURCES,
-  ...MEMORY,
-  ...STARTS,
-];
+export const GOALS: readonly Goal[] = [...FREE, ...BODIES, ...PAID, ...PROTOCOLS, ...CROWDS, ...STARTS];

@@ -5,10 +5,9 @@
  */
 
 import { type Contestant, PEER_QUESTION } from './contestant.ts';
-import { type Ground, groundFor, type Measured, type MeasuringParts } from './ground.ts';
 import { gatewayOverloaded } from './peers/gateway.ts';
 import { hpmRecipe } from './peers/hpm-recipe.ts';
-import type { Started } from './stage.ts';
+import { type Ground, groundFor, type Measured, type MeasuringParts, type Started } from './stage.ts';
 
 /** Connections: the peak, 8 times and some 30 times as many. */
 const PEAK = 32;

@@ -2,25 +2,20 @@
  * `make bench` and `make bench-quick`: what the gateway costs beside its peers, as ratios of
  * interleaved runs, beside the goals (see `--help`). Exit code 1 when a goal is missed.
  */
+
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Outcome, runBench } from './bench.ts';
-import { START_SUITE, SUITES, type Suite } from './contestant.ts';
+import { parseArgs } from 'node:util';
+import { type Outcome, type RoundFigures, runBench } from './bench.ts';
+import { type Contestant, START_SUITE, SUITES, type Suite } from './contestant.ts';
 import { buildGateway, bundleOf } from './deployed.ts';
-import { GOALS } from './goals.ts';
-import type { Measured, MeasuringParts } from './ground.ts';
-import { measureMemory } from './memory.ts';
-import { CannotMeasure } from './meter.ts';
-import { type BenchOptions, type MeasuredSuite, readOptions, USAGE } from './options.ts';
+import { GOALS, MEASURED_SUITES, type RowSuite } from './goals.ts';
+import { CannotMeasure, median } from './meter.ts';
 import { measureOverload } from './overload.ts';
-import { contestantTable, goalTable, historyLine, type Standing, standings } from './report.ts';
-import { measureResources } from './resources.ts';
-import { type Plan, planOf, rowsOf, tooWide } from './rows.ts';
-import { measureSettlement } from './settlement.ts';
-import type { Entries } from './stage.ts';
+import type { Entries, Measured, MeasuringParts } from './stage.ts';
 import { measureStarts } from './start.ts';
-import { judge, missed, type Row } from './verdict.ts';
+import { judge, MAX_SPREAD, missed, type Plan, planOf, type Row, rowsOf, tooWide } from './verdict.ts';
 
 /**
  * Below this share of a core other processes ran, or the generator was slower: ranges are wide
@@ -42,10 +37,7 @@ interface Measuring {
 }
 
 const MEASURING: Readonly<Record<MeasuredSuite, Measuring>> = {
-  settlement: { seconds: 150, run: measureSettlement },
   overload: { seconds: 130, run: measureOverload },
-  resources: { seconds: 80, run: measureResources },
-  memory: { seconds: 140, run: measureMemory },
   [START_SUITE]: { seconds: 100, run: measureStarts },
 };
 
@@ -149,7 +141,6 @@ async function runSuite(
     contestants,
     outcomes.flatMap(({ rounds }) => rounds),
   );
-  process.stdout.write(`${contestantTable(all)}\n\n`);
   return { rows: rowsOf(goals, outcomes), standings: all };
 }
 
@@ -182,6 +173,216 @@ function expectedSeconds(
   const turns = plan.contestants.length * rounds * (seconds + AROUND_TURN_SECONDS);
   const others = suites.reduce((sum, suite) => sum + MEASURING[suite].seconds, 0);
   return starts * (processes * (START_SECONDS + warmUpSeconds) + turns) + others;
+}
+
+/** How a benchmark is run. */
+export interface BenchOptions {
+  /** Length of one turn of one contestant. */
+  readonly seconds: number;
+  /** Turns of each contestant; even, so that every one is as often early as late. */
+  readonly rounds: number;
+  /** How often the processes of a suite are started anew, each time for all rounds. */
+  readonly starts: number;
+  /** How long each process is asked before its first round. */
+  readonly warmUpSeconds: number;
+  /** How often the rounds of rows that are too wide are taken again, with longer turns. */
+  readonly repeats: number;
+  /** Which suites of turns. */
+  readonly suites: readonly Suite[];
+  /** Which suites that measure in other ways. */
+  readonly measured: readonly MeasuredSuite[];
+  /** Only the rows that matter most. */
+  readonly quick: boolean;
+  /** Ids of the contestants; undefined: all. */
+  readonly only: readonly string[] | undefined;
+  /** Entry of an earlier gateway, src/main.ts or a bundle; undefined: the peers. */
+  readonly before: string | undefined;
+}
+
+type MeasuredSuite = (typeof MEASURED_SUITES)[number];
+
+const ALL: readonly RowSuite[] = [...SUITES, ...MEASURED_SUITES];
+
+const USAGE = `node verification/bench/run.ts [options]
+
+  --quick         the rows that matter most in a minute: shorter turns and warm-up, no repeats
+  --suite A,B     some of ${ALL.join(', ')}
+  --only A,B      these contestants only; a ratio needs its peer
+  --before FILE   each gateway beside an earlier one (its src/main.ts or its bundle), no peers
+  --seconds N     length of a turn (default 1, at most 30)
+  --rounds N      turns of each contestant (default 6, at most 50)
+  --starts N      processes are started N times, each time for all rounds: what compiles well once
+                  may compile otherwise the next time (default 1, at most 20)
+  --warm-up N     seconds that each process is asked before its first round (default 10)
+
+GATEWAY_ENTRY names another entry than the bundle that is built for the run.
+`;
+
+const DEFAULTS = { seconds: 1, rounds: 6, starts: 1, warmUpSeconds: 10, repeats: 2 };
+const QUICK = { seconds: 0.5, rounds: 4, starts: 1, warmUpSeconds: 2, repeats: 0 };
+const MAX_SECONDS = 30;
+const MAX_ROUNDS = 50;
+const MAX_STARTS = 20;
+
+/** Reads the command line. @throws Error with the mistake */
+function readOptions(args: readonly string[]): BenchOptions | 'help' {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seconds: { type: 'string' },
+      rounds: { type: 'string' },
+      starts: { type: 'string' },
+      'warm-up': { type: 'string' },
+      suite: { type: 'string' },
+      only: { type: 'string' },
+      before: { type: 'string' },
+      quick: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  if (values.help === true) return 'help';
+  const quick = values.quick === true;
+  const preset = quick ? QUICK : DEFAULTS;
+  const seconds = Number(values.seconds ?? preset.seconds);
+  const rounds = Number(values.rounds ?? preset.rounds);
+  const starts = Number(values.starts ?? preset.starts);
+  const warmUpSeconds = Number(values['warm-up'] ?? preset.warmUpSeconds);
+  for (const [name, value] of [
+    ['--seconds', seconds],
+    ['--warm-up', warmUpSeconds],
+  ] as const)
+    if (!(value > 0 && value <= MAX_SECONDS)) throw new Error(`${name}: more than 0, at most ${MAX_SECONDS}`);
+  if (!(Number.isInteger(rounds) && rounds > 0 && rounds <= MAX_ROUNDS))
+    throw new Error(`--rounds: a whole number from 1 to ${MAX_ROUNDS}`);
+  if (!(Number.isInteger(starts) && starts > 0 && starts <= MAX_STARTS))
+    throw new Error(`--starts: a whole number from 1 to ${MAX_STARTS}`);
+  const { before } = values;
+  const only = values.only?.split(',');
+  const named = suitesOf(values.suite?.split(','));
+  return {
+    seconds,
+    rounds,
+    starts,
+    warmUpSeconds,
+    repeats: preset.repeats,
+    suites: SUITES.filter((suite) => named.includes(suite)),
+    // Contestants, and an earlier gateway, are those of the suites of turns.
+    measured:
+      only === undefined && (values.suite !== undefined || (before === undefined && !quick))
+        ? MEASURED_SUITES.filter((suite) => named.includes(suite))
+        : [],
+    quick,
+    only,
+    before,
+  };
+}
+
+function suitesOf(names: readonly string[] | undefined): readonly RowSuite[] {
+  if (names === undefined) return ALL;
+  return names.map((name) => {
+    const suite = ALL.find((known) => known === name);
+    if (suite === undefined) throw new Error(`--suite: ${name} is none of ${ALL.join(', ')}`);
+    return suite;
+  });
+}
+
+/** A contestant over all rounds; every figure is a median. */
+interface Standing extends RoundFigures {
+  readonly title: string;
+}
+
+/** Sums up the rounds, contestants in the given order; those that did not run are left out. */
+function standings(contestants: readonly Contestant[], rounds: Outcome['rounds']): readonly Standing[] {
+  return contestants.flatMap(({ id, title }) => {
+    const all = rounds.flatMap((turns) => turns.filter((turn) => turn.id === id));
+    const turns = Math.max(...all.map((one) => one.turns));
+    const own = all.filter((one) => one.turns === turns);
+    if (own.length === 0) return [];
+    const middle = (figure: (turn: RoundFigures) => number): number => median(own.map(figure));
+    return [
+      {
+        id,
+        turns,
+        title,
+        cpuNs: middle((turn) => turn.cpuNs),
+        perSecond: middle((turn) => turn.perSecond),
+        p50Ms: middle((turn) => turn.p50Ms),
+        p99Ms: middle((turn) => turn.p99Ms),
+        residentBytes: middle((turn) => turn.residentBytes),
+        busy: middle((turn) => turn.busy),
+        loadNs: middle((turn) => turn.loadNs),
+      },
+    ];
+  });
+}
+
+const ROW_HEADINGS = ['row', 'peer', 'now', 'goal', 'stretch', 'spread', 'met'];
+
+/** The rows, with the exact program of each peer. */
+function goalTable(rows: readonly Row[], contestants: readonly Contestant[]): string {
+  const titles = new Map(contestants.map(({ id, title }) => [id, title]));
+  return aligned([
+    ROW_HEADINGS,
+    ...rows.map(({ goal, now, spread, met, missing }) => [
+      `${goal.id}: ${goal.what}`,
+      (goal.against === undefined ? goal.peer : titles.get(goal.against)) ?? '-',
+      figure(now),
+      limit(goal.goal, goal.atLeast),
+      limit(goal.stretch, goal.atLeast),
+      spread === undefined ? '-' : `${(spread * 100).toFixed(0)} %${spread > MAX_SPREAD ? '!' : ''}`,
+      missing === undefined ? met : `${met}: ${missing}`,
+    ]),
+  ]);
+}
+
+/** Three digits tell enough of a ratio; counts are whole. */
+function figure(value: number | undefined): string {
+  if (value === undefined) return '-';
+  return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+function limit(value: number | undefined, atLeast: true | undefined): string {
+  return value === undefined ? '-' : `${atLeast === true ? '>=' : '<='} ${value}`;
+}
+
+/** Columns of words to the left, of numbers to the right. */
+function aligned(rows: readonly (readonly string[])[]): string {
+  const [headings = []] = rows;
+  const widths = headings.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
+  const words = (column: number): boolean => column === 0 || ['peer', 'met'].includes(headings[column] ?? '');
+  return rows
+    .map((cells) =>
+      cells
+        .map((cell, at) => (words(at) ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** One JSON line for a history: the figures and their conditions. */
+function historyLine(
+  rows: readonly Row[],
+  contestants: readonly Standing[],
+  run: { readonly seconds: number; readonly rounds: number; readonly warmUpSeconds: number },
+): string {
+  return JSON.stringify(
+    {
+      at: new Date().toISOString(),
+      node: process.version,
+      cpu: cpus()[0]?.model,
+      cores: cpus().length,
+      ...run,
+      rows: rows.map(({ goal, now, spread, met }) => ({ id: goal.id, now, spread, goal: goal.goal, met })),
+      contestants: contestants.map(({ title: _, ...figures }) => figures),
+    },
+    rounded,
+  );
+}
+
+/** Two runs agree on fewer than four digits. */
+function rounded(_name: string, value: unknown): unknown {
+  return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value;
 }
 
 try {

@@ -1,6 +1,9 @@
 /** Serves the Express app of a peer. */
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Express } from 'express';
+import { Pool } from 'undici';
 import type { Contestant } from './contestant.ts';
 
 /**
@@ -26,4 +29,34 @@ export function peerProgram(file: string, own: Readonly<Record<string, string>> 
     // Peers run as in production: Express is slower without it.
     env: { PORT: String(port), BACKEND_URL: backendUrl, NODE_ENV: 'production', ...own },
   });
+}
+
+const INSTALLED = join(import.meta.dirname, '../../node_modules');
+
+/** `express` -> `express 5.3.0`, for the titles of peers. */
+export function exact(...names: readonly string[]): string {
+  return names.map((name) => `${name} ${versionOf(name)}`).join(' + ');
+}
+
+function versionOf(name: string): string {
+  const { version } = JSON.parse(readFileSync(join(INSTALLED, name, 'package.json'), 'utf8')) as { version: string };
+  return version;
+}
+
+/** Calls the backend from the tool of a peer with its input; resolves to the answer. */
+export type AskBackend = (input: unknown) => Promise<Record<string, unknown>>;
+
+/** Connections to the backend that a peer may have: one for each request that is in flight. */
+const CONNECTIONS = 32;
+const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
+
+/** The cheapest client. */
+export function pooledBackend(backendUrl: string): AskBackend {
+  const pool = new Pool(backendUrl, { connections: CONNECTIONS, pipelining: 1 });
+  return async (input) => {
+    const sent = JSON.stringify(input);
+    const { statusCode, body } = await pool.request({ method: 'POST', path: '/report', headers: HEADERS, body: sent });
+    if (statusCode !== 200) throw new Error(`the backend answered ${statusCode}`);
+    return (await body.json()) as Record<string, unknown>;
+  };
 }

@@ -2,12 +2,13 @@
 
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { freePorts } from '../../spec/support/ports.ts';
 import { startRedis } from '../../spec/support/redis.ts';
 import { type Contestant, NotAvailable, type Surroundings } from './contestant.ts';
-import { type Cores, pin } from './cores.ts';
-import { type Running, startProgram } from './program.ts';
+import { type Load, startLoad } from './load.ts';
+import { type Cores, chooseCores, pin, type Running, startProgram } from './program.ts';
+import type { Measurement } from './verdict.ts';
 
 /** The gateways that are measured. */
 export interface Entries {
@@ -25,16 +26,14 @@ export interface Started {
 }
 
 /** The options of the stage. */
-export interface StageOptions {
+interface StageOptions {
   readonly cores: Cores;
   readonly signal: AbortSignal;
-  /** Where CPU profiles are written; undefined: no profiles. */
-  readonly profile: string | undefined;
   readonly entries: Entries;
 }
 
 /** Calls of the facilitator so far. */
-export interface FacilitatorCounts {
+interface FacilitatorCounts {
   readonly verify: number;
   readonly settle: number;
 }
@@ -107,7 +106,7 @@ async function startProcess(
   contestant: Contestant,
   shared: Pick<Surroundings, 'backendUrl' | 'facilitatorUrl' | 'folder'>,
   ends: AsyncDisposableStack,
-  { cores, signal, profile, entries }: StageOptions,
+  { cores, signal, entries }: StageOptions,
 ): Promise<Process> {
   const [port = 0, sparePort = 0] = await freePorts(2);
   const program = await contestant.program({
@@ -123,23 +122,40 @@ async function startProcess(
       return redis.url;
     },
   });
-  const running = startProgram(
-    cores.contestant,
-    profile === undefined ? program : profiled(program, contestant, profile),
-  );
+  const running = startProgram(cores.contestant, program);
   ends.defer(() => running.stop());
   const origin = `http://127.0.0.1:${port}`;
   await running.ready(`${origin}${contestant.readyPath}`, signal);
   return { origin, program: running };
 }
 
-/** Only Node writes profiles. */
-function profiled<P extends { readonly command?: string; readonly args: readonly string[] }>(
-  program: P,
-  { id, process: name = id }: Contestant,
-  folder: string,
-): P {
-  if (program.command !== undefined) return program;
-  const flags = ['--cpu-prof', `--cpu-prof-name=${name}.cpuprofile`, `--cpu-prof-dir=${resolve(folder)}`];
-  return { ...program, args: [...flags, ...program.args] };
+/** What a suite gets. */
+export interface MeasuringParts {
+  readonly entries: Entries;
+  readonly signal: AbortSignal;
+  /** Turns of each side, where the suite has no number of its own. */
+  readonly rounds: number;
+  tell(line: string): void;
+}
+
+/** The values of rows by their ids. */
+export type Measured = ReadonlyMap<string, Measurement>;
+
+/** A stage with its load generator. */
+export interface Ground {
+  readonly stage: Stage;
+  readonly load: Load;
+  readonly cores: Cores;
+}
+
+/** Sets a stage and starts the load. */
+export async function groundFor(
+  ends: AsyncDisposableStack,
+  { entries, signal }: Pick<MeasuringParts, 'entries' | 'signal'>,
+): Promise<Ground> {
+  const cores = chooseCores();
+  const stage = await setStage(ends, { cores, signal, entries });
+  const load = startLoad(cores.others);
+  ends.defer(() => load.stop());
+  return { stage, load, cores };
 }

@@ -13,12 +13,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { startHostileFacilitator } from '../../spec/support/hostile-facilitator.ts';
 import { freePorts } from '../../spec/support/ports.ts';
 import { terminate } from '../../tools/local-world/child.ts';
-import type { Program, Surroundings } from './contestant.ts';
-import type { Measured, MeasuringParts } from './ground.ts';
-import { cpuNs, residentBytes } from './meter.ts';
-import { median } from './numbers.ts';
+import type { Program } from './contestant.ts';
+import { residentBytes } from './meter.ts';
 import { gatewayProgram, PAID_RESOURCE, SOLD_OVER_HTTP, type Sold } from './peers/gateway.ts';
-import type { Entries } from './stage.ts';
+import type { Measured, MeasuringParts } from './stage.ts';
 
 const NETWORK = 'eip155:84532';
 /** How often the port is tried until it listens, milliseconds. */
@@ -29,25 +27,10 @@ const DEADLINE_MS = 30_000;
 /** Time until SIGKILL follows. */
 const STOP_GRACE_MS = 5_000;
 
-/** One contestant of the suite. */
-interface Starter {
-  readonly id: string;
-  readonly title: string;
-  program(port: number, sparePort: number): Promise<Program>;
-}
-
 /** What one start took. */
 interface Start {
   readonly wallMs: number;
-  readonly cpuMs: number;
   readonly residentMb: number;
-}
-
-/** The starts of one contestant, round by round. */
-interface Starts {
-  readonly id: string;
-  readonly title: string;
-  readonly rounds: readonly Start[];
 }
 
 /** Express and http-proxy-middleware as npm installs them: the 1.00 of the ratios. */
@@ -61,62 +44,51 @@ const SOLD: Sold = {
 };
 
 /**
- * Starts each contestant `rounds` times: rows `start` (wall time as a share of the bare proxy's)
- * and `idle-rss` (MB). @throws Error with the last output of one that failed
+ * Starts bare proxy and gateway `rounds` times: rows `start` (wall time as a share of the bare
+ * proxy's in the same round) and `idle-rss` (MB). @throws Error with the last output of one that
+ * failed
  */
-export async function measureStarts({ rounds, before, entries, signal, tell }: MeasuringParts): Promise<Measured> {
+export async function measureStarts({ rounds, entries, signal, tell }: MeasuringParts): Promise<Measured> {
   const folder = await mkdtemp(join(tmpdir(), 'starts-'));
   await using ends = new AsyncDisposableStack();
   ends.defer(() => rm(folder, { recursive: true, force: true }));
   const facilitator = await startHostileFacilitator(NETWORK);
   ends.defer(() => facilitator.stop());
   const [backendPort = 0] = await freePorts(1);
-  const shared = { backendUrl: `http://127.0.0.1:${backendPort}`, facilitatorUrl: facilitator.url, folder };
+  const backendUrl = `http://127.0.0.1:${backendPort}`;
   tell('building');
-  const starters = await contestants(shared, entries, before);
-  const all = starters.map(({ id, title }) => ({ id, title, rounds: [] as Start[] }));
+  // Building is no part of a start.
+  const entry = await entries.gateway();
+  const surroundings = { backendUrl, facilitatorUrl: facilitator.url, folder, gatewayEntry: async () => entry };
+  const configured = gatewayProgram('memory', SOLD);
+  const startBare = async (): Promise<Start> => {
+    const [port = 0] = await freePorts(1);
+    const env = { PORT: String(port), BACKEND_URL: backendUrl, NODE_ENV: 'production' };
+    return start({ args: [BARE], env }, port, signal);
+  };
+  const startGateway = async (): Promise<Start> => {
+    const [port = 0, sparePort = 0] = await freePorts(2);
+    const program = await configured({ ...surroundings, port, sparePort, noopEntry: unwanted, redisUrl: unwanted });
+    return start(program, port, signal);
+  };
+  const shares: number[] = [];
+  const residentMb: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    const order = round % 2 === 0 ? starters : starters.toReversed();
-    for (const starter of order) {
-      signal.throwIfAborted();
-      const [port = 0, sparePort = 0] = await freePorts(2);
-      const started = await start(await starter.program(port, sparePort), port, signal);
-      all.find(({ id }) => id === starter.id)?.rounds.push(started);
-    }
-    tell(`round ${round + 1} of ${rounds}`);
+    let [bare, own] = round % 2 === 0 ? [await startBare(), undefined] : [undefined, await startGateway()];
+    bare ??= await startBare();
+    own ??= await startGateway();
+    shares.push(own.wallMs / bare.wallMs);
+    residentMb.push(own.residentMb);
+    tell(`round ${round + 1} of ${rounds}: ${own.wallMs.toFixed(0)} ms, bare proxy ${bare.wallMs.toFixed(0)} ms`);
   }
-  process.stdout.write(`${startTable(all)}\n\n`);
   return new Map([
-    ['start', { values: sharesOfBare(all, 'gateway', 'wallMs') }],
-    ['idle-rss', { values: roundsOf(all, 'gateway').map(({ residentMb }) => residentMb) }],
+    ['start', { values: shares }],
+    ['idle-rss', { values: residentMb }],
   ]);
 }
 
-async function contestants(
-  shared: Pick<Surroundings, 'backendUrl' | 'facilitatorUrl' | 'folder'>,
-  entries: Pick<Entries, 'gateway'>,
-  before: string | undefined,
-): Promise<readonly Starter[]> {
-  const bare = async (port: number) => ({
-    args: [BARE],
-    env: { PORT: String(port), BACKEND_URL: shared.backendUrl, NODE_ENV: 'production' },
-  });
-  const configured = gatewayProgram('memory', SOLD);
-  const gateway = (entry: () => Promise<string>) => (port: number, sparePort: number) =>
-    configured({ ...shared, port, sparePort, gatewayEntry: entry, noopEntry: entry, redisUrl: noRedis });
-  // Building is no part of a start.
-  await entries.gateway();
-  return [
-    { id: 'bare', title: 'Express + http-proxy-middleware, from node_modules', program: bare },
-    { id: 'gateway', title: 'gateway as in the image', program: gateway(entries.gateway) },
-    ...(before === undefined
-      ? []
-      : [{ id: 'gateway-before', title: 'gateway, before', program: gateway(async () => before) }]),
-  ];
-}
-
-async function noRedis(): Promise<string> {
-  throw new Error('starts are measured without Redis');
+async function unwanted(): Promise<string> {
+  throw new Error('starts are measured without Redis and without another rail');
 }
 
 async function start({ args, env }: Program, port: number, signal: AbortSignal): Promise<Start> {
@@ -139,9 +111,8 @@ async function start({ args, env }: Program, port: number, signal: AbortSignal):
       await delay(POLL_MS, undefined, { signal });
     }
     const wallMs = performance.now() - began;
-    const cpuMs = cpuNs(pid) / 1_000_000;
     await delay(IDLE_MS, undefined, { signal });
-    return { wallMs, cpuMs, residentMb: residentBytes(pid) / 1_048_576 };
+    return { wallMs, residentMb: residentBytes(pid) / 1_048_576 };
   } finally {
     await terminate(child, STOP_GRACE_MS);
   }
@@ -156,31 +127,4 @@ function takesConnections(port: number): Promise<boolean> {
     });
     socket.once('error', () => resolve(false));
   });
-}
-
-/** A figure of a contestant as a share of the bare proxy's in the same round, round by round. */
-function sharesOfBare(all: readonly Starts[], id: string, figure: 'wallMs' | 'cpuMs'): readonly number[] {
-  const bare = roundsOf(all, 'bare');
-  return roundsOf(all, id).map((own, round) => own[figure] / (bare[round]?.[figure] ?? Number.NaN));
-}
-
-function roundsOf(all: readonly Starts[], id: string): readonly Start[] {
-  return all.find((one) => one.id === id)?.rounds ?? [];
-}
-
-/** The table to read: medians, and medians of the ratios of each round. */
-function startTable(all: readonly Starts[]): string {
-  const rows = all.map(({ id, title, rounds }) => {
-    const middle = (figure: keyof Start): string => median(rounds.map((one) => one[figure])).toFixed(0);
-    const ratios = [sharesOfBare(all, id, 'wallMs'), sharesOfBare(all, id, 'cpuMs')];
-    const shares = ratios.map((values) => median(values).toFixed(2));
-    return [`${id}: ${title}`, middle('wallMs'), middle('cpuMs'), middle('residentMb'), ...shares];
-  });
-  const cells = [['contestant', 'start ms', 'CPU ms', 'idle MB', 'start ratio', 'CPU ratio'], ...rows];
-  const widths = cells[0]?.map((_, at) => Math.max(...cells.map((row) => row[at]?.length ?? 0))) ?? [];
-  return cells
-    .map((row) =>
-      row.map((text, at) => (at === 0 ? text.padEnd(widths[at] ?? 0) : text.padStart(widths[at] ?? 0))).join('  '),
-    )
-    .join('\n');
 }

@@ -1,14 +1,16 @@
-/** A buyer of a chaos run, which repeats a call until it has an end. */
+/** The buyers of a chaos run: each repeats its call until it has an end. */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { PrivateKeyAccount } from 'viem/accounts';
+import type { Hex } from 'viem';
+import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import type { ChainAccess } from '../../tools/local-world/chain.ts';
-import type { Post } from './fleet.ts';
+import { prepareTransaction } from './facilitator.ts';
+import { isSettledAfter, type Post, RESOURCES } from './fleet.ts';
 import type { Delivered } from './merchant.ts';
 import type { Plan } from './plan.ts';
-import { type SignedProof, signProof, spell } from './proof.ts';
-import type { Seed } from './seed.ts';
-import type { Answered, CallStory, Line, Target } from './story.ts';
+import { cancelCall, type SignedProof, signProof, signTransfer, spell, transferCall } from './proof.ts';
+import { type Seed, seedOf } from './seed.ts';
+import { ADVERSARIES, type Answered, type CallStory, type Kind, type Line, type Target } from './story.ts';
 import { CHANNELS, type Challenge, type Channel, type Reply, send } from './wire.ts';
 
 /** What buyers share. */
@@ -46,7 +48,7 @@ interface Sent {
  * The strictest conforming client: the same proof again on network errors, 409 that may be retried
  * and 5xx; a new proof only on 402.
  */
-export class Buyer {
+class Buyer {
   readonly #market: Market;
   readonly account: PrivateKeyAccount;
 
@@ -179,4 +181,160 @@ function deliveredOf({ body }: Extract<Reply, { kind: 'answer' }>): Delivered | 
   return resource === undefined || input === undefined || execution === undefined
     ? undefined
     : { resource, input, execution };
+}
+
+/**
+ * Lifetimes of authorizations of `hasty` buyers, milliseconds: the gateway requires 6 s to be left,
+ * and 65 s more where the backend answers first.
+ */
+const HASTE_MS = [7_000, 12_000] as const;
+const LONGER_MS = 65_000;
+/** When the payer spends or cancels its nonce, milliseconds after it sent the proof. */
+const TAKE_BACK_WITHIN_MS = 150;
+const COPIES = [3, 6] as const;
+
+/** Makes a call as its kind of buyer does. */
+const PLAYS: Readonly<Record<Kind, (market: Market, buyer: Buyer, call: CallStory, seed: Seed) => Promise<void>>> = {
+  honest: (_market, buyer, call, seed) => buyer.buy(call, seed),
+
+  /** Honest, but with an authorization that ends soon. */
+  hasty: (_market, buyer, call, seed) =>
+    buyer.buy(call, seed, seed.between(...HASTE_MS) + (isSettledAfter(call.target.resource) ? LONGER_MS : 0)),
+
+  /** One proof for two purchases, at the same time and afterwards. */
+  async two_inputs(_market, buyer, call, seed) {
+    const challenge = await buyer.ask(call, seed);
+    if (challenge === undefined) return;
+    // An echo of the resource would bind the proof to one purchase; the echo is optional.
+    const proof = withoutResource(await buyer.sign(call, challenge, seed.fork('proof')));
+    // A proof for one order of call and money does not buy a resource that has the other.
+    const alike = RESOURCES.filter((one) => isSettledAfter(one) === isSettledAfter(call.target.resource));
+    const resource = seed.chance(0.5) ? call.target.resource : seed.pick(alike);
+    const other = { resource, input: `${call.target.input}-other` };
+    const sides = [call.target, other].map((target) => buyer.line(call, proof, target));
+    await Promise.all(sides.map((line, at) => buyer.redeem(call, line, seed.fork(`side-${at}`))));
+    await Promise.all(sides.map((line, at) => buyer.redeem(call, line, seed.fork(`after-${at}`))));
+  },
+
+  /** Pays and cancels the authorization. */
+  cancel: (market, buyer, call, seed) =>
+    takeBack(market, buyer, call, seed, (nonce) => cancelCall(buyer.account, market.chain, nonce)),
+
+  /** Pays and spends the nonce on itself. */
+  to_self: (market, buyer, call, seed) =>
+    takeBack(market, buyer, call, seed, async (nonce, validBefore) => {
+      const { address } = buyer.account;
+      const authorization = { from: address, to: address, value: '1', validAfter: '0', validBefore, nonce };
+      return transferCall(authorization, await signTransfer(buyer.account, market.chain, authorization));
+    }),
+
+  /** Several copies of one proof in different spellings, all at once. */
+  async copies(_market, buyer, call, seed) {
+    const challenge = await buyer.ask(call, seed);
+    if (challenge === undefined) return;
+    const proof = await buyer.sign(call, challenge, seed.fork('proof'));
+    const count = Math.floor(seed.between(...COPIES));
+    const lines = Array.from({ length: count }, (_, spelling) => buyer.line(call, proof, call.target, spelling));
+    await Promise.all(lines.map((line, at) => buyer.redeem(call, line, seed.fork(`copy-${at}`))));
+  },
+};
+
+function withoutResource(proof: SignedProof): SignedProof {
+  return { ...proof, payload: { ...proof.payload, resource: undefined } };
+}
+
+async function takeBack(
+  { chain }: Market,
+  buyer: Buyer,
+  call: CallStory,
+  seed: Seed,
+  write: (nonce: Hex, validBefore: string) => Promise<Hex>,
+): Promise<void> {
+  const challenge = await buyer.ask(call, seed);
+  if (challenge === undefined) return;
+  const proof = await buyer.sign(call, challenge, seed.fork('proof'));
+  const data = await write(proof.authorization.nonce, proof.authorization.validBefore);
+  const transaction = await prepareTransaction(chain, data, seed.fork('relayer'));
+  const taken = delay(seed.between(0, TAKE_BACK_WITHIN_MS)).then(() => transaction.send());
+  // Sent too late, it reverts; the judge accepts both outcomes.
+  await Promise.all([buyer.redeem(call, buyer.line(call, proof), seed), taken]);
+}
+
+/** All buyers and the stories of their calls. */
+export interface Crowd {
+  readonly calls: readonly CallStory[];
+  /**
+   * Buys, as many at a time as planned, until `enough` is true. Resolves when the last call has
+   * ended or its buyer has left.
+   */
+  buy(enough: () => boolean): Promise<void>;
+  /**
+   * Buyers without an answer send their proofs again. Honest ones sign anew after a 402: a proof
+   * that was not settled may be over by then.
+   */
+  comeBack(): Promise<void>;
+}
+
+/** Base units for each buyer: more than a run can cost. */
+const FUNDS_UNITS = 10n ** 12n;
+
+/** Gives every buyer a key and tokens. */
+export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<Crowd> {
+  const { plan } = market;
+  const calls: CallStory[] = [];
+  const buyers = Array.from({ length: plan.buyers }, (_, at) => {
+    const account = privateKeyToAccount(seedOf(`${plan.seed}/buyer/${at}`).bytes32());
+    return new Buyer(market, account);
+  });
+  await Promise.all(buyers.map(({ account }) => chain.mint(account.address, FUNDS_UNITS)));
+
+  const open = (): CallStory => {
+    const id = calls.length + 1;
+    const seed = seedOf(`${plan.seed}/call/${id}`);
+    const kind: Kind = ADVERSARIES.find(() => seed.chance(plan.adversaries)) ?? 'honest';
+    const key = seed.chance(plan.keys) ? `key-${seed.bytes32()}` : undefined;
+    const target = { resource: seed.pick(RESOURCES), input: `call-${id}` };
+    const channel = seedOf(`${plan.seed}/channel/${id}`).pick(CHANNELS);
+    const echoes = key === undefined && seedOf(`${plan.seed}/token/${id}`).chance(plan.tokens);
+    const call: CallStory = { id, kind, target, channel, key, echoes, proofs: [], lines: [], oddities: [] };
+    calls.push(call);
+    return call;
+  };
+  return {
+    calls,
+    async buy(enough) {
+      const one = async (buyer: Buyer): Promise<void> => {
+        while (!enough()) {
+          const call = open();
+          await PLAYS[call.kind](market, buyer, call, seedOf(`${plan.seed}/play/${call.id}`));
+        }
+      };
+      await Promise.all(buyers.map(one));
+    },
+    async comeBack() {
+      const byAddress = new Map<string, Buyer>(buyers.map((buyer) => [buyer.account.address, buyer]));
+      const late = calls.flatMap((call) => call.lines.filter(isOpen).map((line) => ({ call, line })));
+      const seed = seedOf(`${plan.seed}/late`);
+      await inTurns(late, plan.buyers, async ({ call, line }) => {
+        // Counted from when it comes: many come, a few at a time.
+        market.giveUpAt = Date.now() + plan.settleDownMs;
+        const [buyer, own] = [byAddress.get(line.proof.payer), seed.fork(String(call.id))];
+        const challenge = await buyer?.redeem(call, line, own);
+        if (call.kind === 'honest') await buyer?.pay(call, challenge, own);
+      });
+    },
+  };
+}
+
+/** Without an end, or without an answer: a refusal of a lost second may no longer hold. */
+function isOpen({ end, proof }: Line): boolean {
+  return end === undefined || (end === 'refused' && proof.answers.length === 0);
+}
+
+async function inTurns<T>(all: readonly T[], atOnce: number, act: (one: T) => Promise<void>): Promise<void> {
+  const rest = [...all];
+  const worker = async (): Promise<void> => {
+    for (let one = rest.shift(); one !== undefined; one = rest.shift()) await act(one);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
 }

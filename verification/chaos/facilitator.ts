@@ -1,7 +1,8 @@
 /** The facilitator of a run: settles on the chain, and fails as `Faults` decides. */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Hex } from 'viem';
+import { type Hex, keccak256 } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
 import {
   answerJson,
   type HttpExchange,
@@ -11,14 +12,13 @@ import {
 } from '../../spec/support/http-server.ts';
 import type { ChainAccess } from '../../tools/local-world/chain.ts';
 import { RpcError } from '../../tools/local-world/rpc.ts';
-import { prepareTransaction } from './broadcast.ts';
 import type { Faults } from './faults.ts';
 import type { Plan } from './plan.ts';
-import { seedOf } from './seed.ts';
-import { type Authorization, transferCall } from './token.ts';
+import { type Authorization, transferCall } from './proof.ts';
+import { type Seed, seedOf } from './seed.ts';
 
 /** Settles on the chain; gives false replies, disconnects and delays as `Faults` decides. */
-export interface Facilitator extends HttpServer {
+interface Facilitator extends HttpServer {
   /** Transactions that it reported as settled and has not sent yet. */
   readonly owed: number;
   /** Of `/settle`. */
@@ -141,4 +141,50 @@ async function reverted(chain: ChainAccess, data: Hex): Promise<string | undefin
     const { message } = error;
     return REVERTS.find(([pattern]) => pattern.test(message))?.[1] ?? 'invalid_exact_evm_transaction_simulation_failed';
   }
+}
+
+/** A signed transaction that is not sent yet. */
+interface Prepared {
+  readonly hash: Hex;
+  /** Sends it; resolves when mined, to whether it succeeded. */
+  send(): Promise<boolean>;
+}
+
+const GAS_UNITS = 300_000n;
+const FEE_WEI = 10n ** 11n;
+const RECEIPT_POLL_MS = 10;
+const RECEIPT_TIMEOUT_MS = 10_000;
+
+/**
+ * A transaction to the token from a relayer of its own. Each relayer has its own account nonces, so
+ * a transaction that is late or never sent does not block another one.
+ */
+export async function prepareTransaction(chain: ChainAccess, data: Hex, seed: Seed): Promise<Prepared> {
+  const relayer = privateKeyToAccount(seed.bytes32());
+  const [raw] = await Promise.all([
+    relayer.signTransaction({
+      chainId: chain.chainId,
+      nonce: 0,
+      to: chain.token.address,
+      data,
+      gas: GAS_UNITS,
+      maxFeePerGas: FEE_WEI,
+      maxPriorityFeePerGas: 0n,
+    }),
+    chain.fundGas(relayer.address),
+  ]);
+  const hash = keccak256(raw);
+  return {
+    hash,
+    async send() {
+      await chain.request('eth_sendRawTransaction', [raw]);
+      const deadline = Date.now() + RECEIPT_TIMEOUT_MS;
+      for (;;) {
+        const receipt = await chain.request('eth_getTransactionReceipt', [hash]);
+        if (receipt !== null) return (receipt as { readonly status: Hex }).status === '0x1';
+        if (Date.now() > deadline) throw new Error(`transaction ${hash} was not mined`);
+        await delay(RECEIPT_POLL_MS);
+      }
+    },
+  };
 }

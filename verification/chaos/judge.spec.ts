@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { PATHS, PRICE_UNITS } from './fleet.ts';
-import type { Evidence, Excused } from './goals.ts';
-import { judge } from './judge.ts';
+import { type Evidence, type Excused, judge } from './judge.ts';
 import type { CallStory, ProofStory } from './story.ts';
 
 const NONCE = `0x${'a1'.repeat(32)}` as const;

@@ -1,12 +1,10 @@
 /** Judges a run: compares the ledgers of chain, backend, store and buyers. */
 
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import type { ChainLedger } from './chain-ledger.ts';
+import type { PowerCut } from './controller.ts';
 import { isRepeatable, isSettledAfter, PATHS, PRICE_UNITS } from './fleet.ts';
-import type { Accuse, Evidence, Excused, Violation } from './goals.ts';
-import { type Losses, lossesOf } from './losses.ts';
+import type { ChainLedger, StoredPayment, StoreLedger } from './ledgers.ts';
 import type { Work } from './merchant.ts';
-import type { StoredPayment } from './store-ledger.ts';
 import type { Answered, CallStory, ProofStory, Refusal } from './story.ts';
 
 /** States in which the money has moved. */
@@ -217,4 +215,104 @@ function judgeMark(
 
 function timeOf(at: number): string {
   return new Date(at).toISOString();
+}
+
+/** Each goal is a number of the report that has to be 0. */
+export const GOALS = [
+  'doubleSettled',
+  'settledNotDeliveredNorRedeemable',
+  'deliveryLost',
+  'deliveredUnpaid',
+  'challengedAfterSettle',
+  'executionsNotOne',
+  'plainPostRepeated',
+  'wrongAnswers',
+  'secondAnswers',
+  'keyHolderRefused',
+  'unexpectedAnswers',
+  'unfinished',
+  'stateUntrue',
+  'deliveredUnmarked',
+  'markedUnsent',
+  'receiptsMissing',
+  'moneyEventsMissing',
+  'duplicateReceipts',
+  'duplicateMoneyEvents',
+  'incomeUnexplained',
+  'openAfterQuiesce',
+] as const;
+export type Goal = (typeof GOALS)[number];
+
+/** One broken goal, with its call; 0 where it belongs to no call. */
+export interface Violation {
+  readonly goal: Goal;
+  readonly call: number;
+  readonly what: string;
+}
+
+/** The ledgers of chain, backend and store, and what the buyers saw. */
+export interface Evidence {
+  readonly calls: readonly CallStory[];
+  readonly chain: ChainLedger;
+  readonly work: ReadonlyMap<string, Work>;
+  readonly store: StoreLedger;
+  readonly cuts: readonly PowerCut[];
+  /** Records that were still open when everything was quiet. */
+  readonly open: readonly string[];
+}
+
+/** What only a power cut may lose: counted, and bounded by the payments in the lost seconds. */
+export interface Excused {
+  receiptsLost: number;
+  moneyEventsLost: number;
+  plainPostsRepeated: number;
+  secondAnswers: number;
+  marksLost: number;
+  bound: number;
+}
+
+/** Reports a broken goal. */
+type Accuse = (goal: Goal, what: string) => void;
+
+/** What the power cuts excuse: writes of the lost seconds, and nothing else. */
+interface Losses {
+  /**
+   * Whether the whole record of a proof may be gone: it may have been made in a lost second, and
+   * its buyer's last request came before the restart. A later request makes it again from the
+   * chain.
+   */
+  mayHaveTaken(proof: ProofStory): boolean;
+  /**
+   * Whether something was done in a lost second and done again, because its record was lost. Unix
+   * milliseconds.
+   */
+  mayHaveForgotten(times: readonly number[]): boolean;
+  /**
+   * Whether what the store had written before each of these answers left may be gone. It was
+   * written after the request came; how late a busy machine reads the answer says nothing.
+   */
+  mayHaveUndone(answers: ProofStory['answers']): boolean;
+}
+
+/** From a write to what it allows, and from an answer to its write, at most, milliseconds. */
+const SLACK_MS = 2_000;
+
+function lossesOf({ cuts }: Pick<Evidence, 'cuts'>): Losses {
+  return {
+    mayHaveTaken({ firstSentAt, lastSentAt, answers, refusals }) {
+      if (firstSentAt === undefined || lastSentAt === undefined) return false;
+      const lastAt = Math.max(...[...answers, ...refusals].map(({ at }) => at));
+      return cuts.some(
+        ({ sampledAt, killedAt }) =>
+          firstSentAt <= killedAt && lastAt >= sampledAt && lastSentAt <= killedAt + SLACK_MS,
+      );
+    },
+    mayHaveUndone: (answers) =>
+      answers.every(({ sentAt, at }) => cuts.some(({ sampledAt, killedAt }) => at >= sampledAt && sentAt <= killedAt)),
+    mayHaveForgotten: (times) =>
+      cuts.some(
+        ({ sampledAt, killedAt }) =>
+          times.some((at) => at >= sampledAt && at <= killedAt + SLACK_MS) && times.some((at) => at > killedAt),
+      ),
+  };
 }

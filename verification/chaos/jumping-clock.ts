@@ -4,8 +4,6 @@
  * own clock as wrong.
  */
 
-import { shiftDate } from './shifted-date.ts';
-
 const JUMPS_MS = [0, 20_000, -20_000] as const;
 let jumps = 0;
 
@@ -14,3 +12,13 @@ process.on('SIGUSR2', () => {
 });
 
 shiftDate(() => JUMPS_MS[jumps % JUMPS_MS.length] ?? 0);
+
+/** Shifts the wall clock of this process by `offsetMs()` at each reading, milliseconds. */
+function shiftDate(offsetMs: () => number): void {
+  const TrueDate = globalThis.Date;
+  const now = (): number => TrueDate.now() + offsetMs();
+  globalThis.Date = new Proxy(TrueDate, {
+    construct: (target, given) => Reflect.construct(target, given.length === 0 ? [now()] : given) as Date,
+    get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
+  });
+}

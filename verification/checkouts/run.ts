@@ -1,16 +1,21 @@
 import { SETTINGS } from '../../spec/checkouts/bed.ts';
 import { modelCommits } from '../../spec/store/model.ts';
 import { documentClaims } from '../../src/checkouts/document-claims.ts';
-import type { KeyedCall } from '../../src/checkouts/idempotency.ts';
+import type { KeyedCall, KeyedEnd } from '../../src/checkouts/idempotency.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
 import type { Commits } from '../../src/store/port/commit.ts';
 import { createTransact } from '../../src/store/port/transact.ts';
 import { type Chance, chanceOf } from '../chaos/sim/chance.ts';
-import { type SimBackend, simBackend } from './backend.ts';
-import { type CallEnd, DEPLOYMENT, type Gateways, openGateways } from './gateways.ts';
-import { createLaws, type Laws } from './laws.ts';
-import type { Manner } from './plan.ts';
-import { createWorld, type World } from './world.ts';
+import {
+  type CallEnd,
+  createWorld,
+  DEPLOYMENT,
+  type Gateways,
+  openGateways,
+  type SimBackend,
+  simBackend,
+  type World,
+} from './world.ts';
 
 const MANNERS: readonly Manner[] = ['reports', 'settles', 'deduplicates'];
 /**
@@ -27,7 +32,7 @@ const CLIENTS = ['agent', 'another'];
 const MOST_SESSIONS = 3;
 
 /** The result of one seed. */
-export interface Outcome {
+interface Outcome {
   readonly seed: number;
   readonly manner: Manner;
   readonly violations: readonly string[];
@@ -36,7 +41,7 @@ export interface Outcome {
 }
 
 /** The options of a run besides its seed. */
-export interface RunOptions {
+interface RunOptions {
   readonly traced?: boolean;
 }
 
@@ -181,3 +186,59 @@ function callOf(operation: KeyedCall['operation'], key: string): KeyedCall {
 export function report({ seed, manner, violations, trace }: Outcome): string {
   return [...violations, `seed ${seed}, the backend ${manner}`, ...trace].join('\n');
 }
+
+/** What must always hold. */
+export interface Laws {
+  readonly violations: readonly string[];
+  broken(what: string): void;
+  /** A caller got an answer. */
+  answered(call: KeyedCall, end: Extract<KeyedEnd<string>, { kind: 'answered' }>, ordered: boolean): void;
+  /** A caller got a session that was opened for it. */
+  opened(call: KeyedCall, sessionId: string): void;
+  /** Every session that a caller got, and its client. */
+  readonly sessions: ReadonlyMap<string, string>;
+  /** The store lost the end of an attempt: its answer is not kept, so a later one may differ. */
+  unstored(): void;
+}
+
+function createLaws(): Laws {
+  const violations: string[] = [];
+  const answers = new Map<string, string>();
+  const sessions = new Map<string, string>();
+  let unstored = false;
+  return {
+    violations,
+    sessions,
+    opened({ clientId }, sessionId) {
+      const owner = sessions.get(sessionId) ?? clientId;
+      sessions.set(sessionId, owner);
+      if (owner !== clientId) violations.push(`${sessionId} of ${owner} was shown to ${clientId}`);
+    },
+    broken: (what) => void violations.push(what),
+    unstored() {
+      unstored = true;
+    },
+    answered({ clientId, operation, sessionId, key }, { answer, from }, ordered) {
+      // A conflict goes out; whether it was kept as the answer shows when it is sent again.
+      if (answer.status === 409 && from === 'backend') return;
+      const text = `${answer.status} ${Buffer.from(answer.body).toString('latin1')}`;
+      const name = `${clientId} ${operation} ${sessionId} ${key}`;
+      const before = answers.get(name) ?? text;
+      answers.set(name, text);
+      if (before !== text && !unstored) violations.push(`two answers to ${name}: ${before}; ${text} (${from})`);
+      if (operation === 'completeCheckoutSession' && answer.status === 200 && !ordered)
+        violations.push(`${name} names an order that is not there (${from})`);
+    },
+  };
+}
+
+/**
+ * How the backend behaves, and so what the machine may rely on (acp 12.5). `reports`: ignores keys,
+ * acts within the timeout or shows that it works, and can always be read. `settles`: ignores keys,
+ * may act long after the timeout without a sign of it, and often cannot be read: read-back-only.
+ * `deduplicates`: uses keys, may act at any time, and often cannot be read.
+ */
+export type Manner = 'reports' | 'settles' | 'deduplicates';
+
+/** Of every operation, milliseconds. */
+export const TIMEOUT_MS = 25_000;

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { readAnswers } from '../attack/wire/http-bytes.ts';
+import { readAnswers } from '../attack/wire/conversation.ts';
 import { CASE_HEADER } from './merchant.ts';
 
 /** One request, as it goes on the wire. */

@@ -22,7 +22,7 @@ import { onceClosed } from '../http/once-closed.ts';
  * carry one; `plain`: neither; `other`: what is no call, as documents, refusals, and what passes.
  * Kinds begin by turns, so that a flood of one leaves the others their share.
  */
-export const CALL_KINDS = ['proof', 'message', 'plain', 'other', 'probe'] as const;
+const CALL_KINDS = ['proof', 'message', 'plain', 'other', 'probe'] as const;
 export type CallKind = (typeof CALL_KINDS)[number];
 
 /**

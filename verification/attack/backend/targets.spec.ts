@@ -9,7 +9,69 @@ import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { attack, proven } from '../catalogue.ts';
 import { ALL_CHANNELS, buy, MESSAGE_CHANNELS } from '../payments/channels.ts';
 import { wellFormed } from './stage.ts';
-import { ESCAPES } from './targets.ts';
+
+/**
+ * Values that redirect a request in some proxy or URL library. `CANARY`: host and port of a server
+ * that must not be called.
+ */
+const ESCAPES: readonly string[] = [
+  '..',
+  '.',
+  '...',
+  '../admin',
+  '../../admin',
+  '..\\admin',
+  '..;/admin',
+  './admin',
+  '/',
+  '//',
+  '///CANARY/x',
+  '//CANARY/x',
+  '/\\CANARY/x',
+  '\\\\CANARY\\x',
+  '/../admin',
+  'a/../../admin',
+  '%2e%2e',
+  '%2e%2e/admin',
+  '.%2e/admin',
+  '%252e%252e%252fadmin',
+  '..%2fadmin',
+  '..%5cadmin',
+  '%c0%ae%c0%ae/admin',
+  '%u002e%u002e/admin',
+  'http://CANARY/x',
+  'https://CANARY/x',
+  'http:CANARY',
+  'file:///etc/passwd',
+  'gopher://CANARY/_x',
+  '@CANARY/x',
+  ':pw@CANARY/x',
+  '#@CANARY/x',
+  '?x@CANARY/x',
+  '.CANARY',
+  '?admin=1',
+  '#fragment',
+  '&admin=1',
+  ';admin=1',
+  'x HTTP/1.1',
+  'x HTTP/1.1\r\nHost: CANARY\r\n\r\nGET /admin',
+  'x\r\nx-injected: 1',
+  'x\nx-injected: 1',
+  'x\tadmin',
+  'x\u0000admin',
+  '\uff0e\uff0e/admin',
+  '\u3002\u3002/admin',
+  '\u2025/admin',
+  '\u0130',
+  '\ud83d\ude00',
+  '~root',
+  '*',
+  '|id',
+  '$(id)',
+  '{city}',
+  '%',
+  '%zz',
+];
 
 describe('a caller that tries to reach other paths or hosts', () => {
   let chain: Chain;

@@ -7,22 +7,13 @@ import { askPrice } from '../../../spec/support/purchase.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { startWorld } from '../../../spec/support/world.ts';
 import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
-import { SLOW_KINDS, startSlow } from '../availability/slow.ts';
 import { attack, proven, times } from '../catalogue.ts';
-import { formOf } from '../forms.ts';
-import { openTarget, type Target, targetOf } from '../target.ts';
-import { answerTo } from '../wire/conversation.ts';
-import { HOST, head, JSON_TYPE } from '../wire/framing-case.ts';
-import type { WireAnswer } from '../wire/http-bytes.ts';
+import { formOf, openTarget, type Target, targetOf } from '../target.ts';
+import { answerTo, HOST, head, JSON_TYPE, type WireAnswer } from '../wire/conversation.ts';
 
 /** A third brings refused proofs, of which a client has at most a hundred judged a second. */
 const CHALLENGES = times(1_500, 30_000);
 const RING = 100;
-const SLOW = 40;
-/**
- * How long a call and a probe may take beside slow clients; the long run measures the difference.
- */
-const MAX_BESIDE_MS = 1_000;
 /** How much records of refused and unpaid calls may add to a store with bounded rings, bytes. */
 const MAX_STORE_GROWTH = 1_500_000;
 /**
@@ -112,25 +103,6 @@ describe('a store that unpaid calls fill', () => {
   };
   const usedBytes = async (): Promise<number> =>
     Number(/used_memory_dataset:(\d+)/.exec(await client.info('memory'))?.[1]);
-
-  attack('D1', `calls and probes get answers beside ${SLOW} slow connections of each kind`, async () => {
-    for (const kind of SLOW_KINDS) {
-      const slow = await startSlow(kind, SLOW, target.url);
-      try {
-        // After this the answers of the backend are in the buffers of the readers.
-        await invoke(target.url, 'free_echo');
-        for (let call = 0; call < 20; call += 1) {
-          const at = performance.now();
-          assert.equal((await invoke(target.url, 'free_echo')).status, 200);
-          assert.equal((await answerTo(target.url, head('GET /ready HTTP/1.1', HOST))).status, 200);
-          const took = performance.now() - at;
-          assert.ok(took < MAX_BESIDE_MS, `${kind}: ${took} ms`);
-        }
-      } finally {
-        slow.close();
-      }
-    }
-  });
 
   attack(
     'D5',

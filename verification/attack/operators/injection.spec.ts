@@ -4,12 +4,8 @@ import { Redis } from 'ioredis';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { startWorld } from '../../../spec/support/world.ts';
 import { attack, proven } from '../catalogue.ts';
-import { formOf } from '../forms.ts';
-import { type Target, targetOf } from '../target.ts';
-import { answerTo } from '../wire/conversation.ts';
-import { HOST, head, JSON_TYPE } from '../wire/framing-case.ts';
-import type { WireAnswer } from '../wire/http-bytes.ts';
-import { type ProofMaker, proofMaker } from '../wire/proofs.ts';
+import { formOf, type ProofMaker, proofMaker, type Target, targetOf } from '../target.ts';
+import { answerTo, HOST, head, JSON_TYPE, type WireAnswer } from '../wire/conversation.ts';
 
 /**
  * Texts that would end a key, a tag, a line or a string in a store that builds commands from text.

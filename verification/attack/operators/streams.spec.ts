@@ -3,10 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { readStream } from '../../../spec/support/event-stream.ts';
 import { attack, proven, times } from '../catalogue.ts';
-import { formOf } from '../forms.ts';
-import { openTarget, type Target } from '../target.ts';
-import { answerTo, type Conversation, converse } from '../wire/conversation.ts';
-import { HOST, head } from '../wire/framing-case.ts';
+import { formOf, openTarget, type Target } from '../target.ts';
+import { answerTo, type Conversation, converse, HOST, head } from '../wire/conversation.ts';
 
 /** Half of the default of `limits.maxStreams`: what one client gets. */
 const MAX_STREAMS = 16;

@@ -6,6 +6,7 @@ import { message, sendMessage } from '../../../spec/adapters/a2a/post.ts';
 import { decode } from '../../../spec/e2e/proofs.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
 import { inPlaceRequest, soldInPlace } from '../../../spec/support/in-place.ts';
+import type { Testbed } from '../../../spec/support/testbed.ts';
 
 /** The channels over which the same resource is sold. */
 export const CHANNELS = ['http', 'mcp', 'a2a', 'origin'] as const;
@@ -227,4 +228,14 @@ function seen(wired: Wired, outcome: Seen['outcome'], envelope: Members = {}, by
     everything: wired.everything,
     requestId: wired.requestId,
   };
+}
+
+/** What an action caused: units paid to the merchant, requests sent to the backend. */
+export async function causedBy(
+  testbed: Pick<Testbed, 'income' | 'backend'>,
+  action: () => Promise<void>,
+): Promise<readonly [units: bigint, executions: number]> {
+  const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
+  await action();
+  return [(await testbed.income()) - income, testbed.backend.requests.length - executions];
 }

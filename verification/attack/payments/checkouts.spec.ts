@@ -118,7 +118,7 @@ describe('attacks with the keys of checkouts', () => {
   );
   proven(
     'A6',
-    'verification/chaos/checkout/redis-deaths.spec.ts',
+    'verification/chaos/checkout/deaths.spec.ts',
     'with calls of every operation at the backend: 409 until the leases end, one answer each, complete and cancel read back',
   );
   proven(['A6', 'O7'], 'spec/adapters/acp/events.spec.ts', 'hold nothing of the caller’s or the backend’s');

@@ -1,19 +1,107 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe } from 'node:test';
 import { FORMATS } from '../../../src/resources/patterns/formats.ts';
 import { MAX_MATCHED_LENGTH } from '../../../src/resources/schemas/closed-objects.ts';
 import { attack, measured, proven } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
-import { blockedBy } from './blocking.ts';
-import { ENTRANCES } from './entrances.ts';
-import { HOST, head, JSON_TYPE } from './framing-case.ts';
-import { PATTERNS, slowTexts } from './slow-patterns.ts';
+import { converse, ENTRANCES, HOST, head, JSON_TYPE } from './conversation.ts';
 
 const NAMES = Object.keys(FORMATS);
 
 const MAX_BLOCK_MS = 50;
 /** Far beyond the longest text that is matched, and exactly that length. */
 const LENGTHS = [50_000, MAX_MATCHED_LENGTH];
+
+/**
+ * How often an input is sent again: a garbage collection falls into one measurement, not into all.
+ */
+const LOOKS = 3;
+/** Long enough for any input; the figure shows the time. */
+const PATIENCE_MS = 60_000;
+/** Below this no measurement is repeated, milliseconds. */
+const SHORT_MS = 5;
+
+/**
+ * How long these bytes keep the event loop, milliseconds at most: the time for which the gateway's
+ * main thread has the processor from when they are sent until they are answered. Wall time would
+ * also count other processes. The least of several measurements.
+ */
+async function blockedBy({ url, gateway }: Target, bytes: Buffer): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let look = 0; look < LOOKS && least > SHORT_MS; look += 1) {
+    const hostile = await converse(url);
+    const before = onProcessorMs(gateway.pid);
+    hostile.send(bytes);
+    await hostile.until(1, PATIENCE_MS);
+    least = Math.min(least, onProcessorMs(gateway.pid) - before);
+    hostile.close();
+  }
+  return least;
+}
+
+/** Of the main thread; the first number of its schedstat is in nanoseconds. */
+function onProcessorMs(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6;
+}
+
+/** Valid patterns that are known to be slow in some engine. */
+const PATTERNS: Readonly<Record<string, string>> = {
+  alternatives: '^(a|a)*$',
+  overlapping: '^(a|aa)+$',
+  optional: '^(a?b?c?d?)?$',
+  polynomial: 'a*a*a*a*a*a*b',
+  trimming: '\\s*$',
+  email: '^[a-z0-9._]+@[a-z0-9-]+\\.[a-z0-9.-]+$',
+  words: '^[a-z]+ [a-z]+ [a-z]+ [a-z]+$',
+  version: '^\\d+\\.\\d+\\.\\d+[-+.\\w]*$',
+  digits: '^\\d{1,3}(,\\d{3})*(\\.\\d+)?$',
+  wide: '.*.*=.*',
+  classes: '[^=]*[^=]*=',
+  groups: '(.*)(.*)=',
+  digest: '^(?:[a-z]|[a-z0-9]){64}$',
+  counted: '^(a?){60}a{60}$',
+  nested: '^(a+)+$',
+  lists: '^(?:.*?,){13}P',
+  'many ranges': '(?:[\\w.:-]|[^a]){200}!',
+};
+
+/** Texts that make a backtracking engine retry; the end of each prevents a match. */
+const PUMPS: readonly (readonly [before: string, pumped: string, after: string])[] = [
+  ['', 'a', '!'],
+  ['', 'aa', '\u0000'],
+  ['', ' ', 'x'],
+  ['', '1', 'x'],
+  ['', '1,111', 'x'],
+  ['', '0.', '.'],
+  ['', '-', '\n'],
+  ['', 'a.', '@'],
+  ['a@', 'a.a-', '\n'],
+  ['a', '@', 'a'],
+  ['http://', 'a:@', '['],
+  ['http://[', '::', ']'],
+  ['//', '%41', '%'],
+  ['', '{a}', '{'],
+  ['', ':', ':'],
+  ['', '1:', 'z'],
+  ['', '/~0', '~'],
+  ['#', '/%41', '%'],
+  ['P', '1D', 'T'],
+  ['2020-01-01T00:00:00.', '0', 'x'],
+  ['', '(a*)*', '('],
+  ['', '[', '\\'],
+  ['', 'QUFB', '='],
+  ['', '=', '\n'],
+  ['', 'a a ', '!'],
+];
+
+/** All of them at `length` characters. */
+function slowTexts(length: number): readonly string[] {
+  return PUMPS.map(([before, pumped, after]) => {
+    const room = length - before.length - after.length;
+    return before + pumped.repeat(Math.floor(room / pumped.length)) + after;
+  });
+}
 
 describe('inputs that are slow to check', () => {
   let target: Target;

@@ -2,12 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { chanceOf } from '../../chaos/sim/chance.ts';
 import { attack, measured, times } from '../catalogue.ts';
-import { formOf } from '../forms.ts';
-import { openTarget, type Target } from '../target.ts';
+import { formOf, openTarget, proofMaker, type Target } from '../target.ts';
 import { converse } from './conversation.ts';
-import { corpus } from './corpus.ts';
-import { mutant } from './mutator.ts';
-import { proofMaker } from './proofs.ts';
+import { corpus, mutant } from './mutator.ts';
 
 const REQUESTS = Number(process.env['ATTACK_REQUESTS'] ?? times(2_000, 20_000));
 const SEED = Number(process.env['ATTACK_SEED'] ?? 402);

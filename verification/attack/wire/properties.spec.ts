@@ -9,7 +9,6 @@ import { AmountError, formatAmount, parseAmount } from '../../../src/payments/pr
 import { decodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import { MAX_TARGET_LENGTH } from '../../../src/resources/backend-request.ts';
 import { attack, measured, times } from '../catalogue.ts';
-import { firstWins } from './first-wins.ts';
 
 /** Cases of each property. */
 const CASES = times(2_000, 25_000);
@@ -125,3 +124,43 @@ describe(`parsers of untrusted bytes, seed ${SEED}`, () => {
     }),
   );
 });
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+
+/**
+ * Reads well-formed JSON like parsers that keep the first of two members with one name;
+ * `JSON.parse` keeps the last.
+ */
+function firstWins(text: string): unknown {
+  const tokens = text.match(TOKEN) ?? [];
+  let at = 0;
+  const value = (): unknown => {
+    const token = tokens[at++];
+    if (token === '[') return list();
+    if (token === '{') return record();
+    return JSON.parse(token ?? '');
+  };
+  const list = (): unknown => {
+    const items: unknown[] = [];
+    while (tokens[at] !== ']') {
+      items.push(value());
+      if (tokens[at] === ',') at += 1;
+    }
+    at += 1;
+    return items;
+  };
+  const record = (): unknown => {
+    const members = new Map<string, unknown>();
+    while (tokens[at] !== '}') {
+      const name: string = JSON.parse(tokens[at] ?? '');
+      // Behind the name and its colon.
+      at += 2;
+      const member = value();
+      if (!members.has(name)) members.set(name, member);
+      if (tokens[at] === ',') at += 1;
+    }
+    at += 1;
+    return Object.fromEntries(members);
+  };
+  return value();
+}

@@ -6,12 +6,8 @@ import { jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import express from 'express';
-import { type AskBackend, pooledBackend } from '../ask-backend.ts';
-import type { Contestant } from '../contestant.ts';
-import { exact } from '../packages.ts';
-import { A2A_PATH, SEND_QUESTION } from '../questions.ts';
-import { peerProgram, servePeer } from '../serve-peer.ts';
-import { CALLED, INPUT_SCHEMA } from '../tools.ts';
+import { A2A_PATH, CALLED, type Contestant, INPUT_SCHEMA, SEND_QUESTION } from '../contestant.ts';
+import { type AskBackend, exact, peerProgram, pooledBackend, servePeer } from '../serve-peer.ts';
 
 const JSON_TYPE = 'application/json';
 

@@ -3,12 +3,21 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Chain } from '../../../tools/local-world/chain.ts';
-import { TEXT_SCHEMA, textQuestion } from '../bodies.ts';
-import { type Contestant, FROM_BACKEND, plainQuestion, type Question, type Surroundings } from '../contestant.ts';
+import {
+  type Contestant,
+  callQuestion,
+  FROM_BACKEND,
+  INPUT_SCHEMA,
+  listQuestion,
+  plainQuestion,
+  type Question,
+  SEND_QUESTION,
+  type Surroundings,
+  TEXT_SCHEMA,
+  textQuestion,
+  tools,
+} from '../contestant.ts';
 import { deployed } from '../deployed.ts';
-import { callQuestion, listQuestion, SEND_QUESTION } from '../questions.ts';
-import { INPUT_SCHEMA, tools } from '../tools.ts';
 
 export const FREE_RESOURCE = 'report';
 export const PAID_RESOURCE = 'quoted';
@@ -24,10 +33,6 @@ export interface Sold {
   readonly protocols?: object;
   readonly passthrough?: object;
   readonly resources: Readonly<Record<string, object>>;
-  /** Over the settings of a remote facilitator. */
-  readonly x402?: object;
-  /** Beside host and port. */
-  readonly server?: object;
   readonly limits?: object;
   /** Beside the place of the records. */
   readonly storage?: object;
@@ -200,7 +205,7 @@ export const gatewayPaid: readonly Contestant[] = [
     title: 'gateway, paid call, Redis, proof checked here, settled by nothing',
     question: PAID_QUESTION,
     facilitatorCalls: { verify: 0, settle: 0 },
-    program: gatewayProgram('redis', SOLD_OVER_HTTP, { entryOf: (surroundings) => surroundings.noopEntry() }),
+    program: gatewayProgram('redis', SOLD_OVER_HTTP, (surroundings) => surroundings.noopEntry()),
   },
 ];
 
@@ -253,85 +258,27 @@ function soldTools(count: number, channel: 'mcp' | 'a2a'): Sold {
   };
 }
 
-/** The gateway with the rail that sends transactions itself, on a local chain. */
-export function gatewayLocal(chain: Chain, rpcUrl: string): Contestant {
-  const { address, name, version, decimals } = chain.token;
-  return {
-    ...OVER_HTTP,
-    id: 'local',
-    suite: 'paid',
-    title: 'gateway, local settlement, Redis',
-    question: PAID_QUESTION,
-    program: gatewayProgram('redis', {
-      ...SOLD_OVER_HTTP,
-      x402: {
-        network: `eip155:${chain.chainId}`,
-        asset: address,
-        assetName: name,
-        assetVersion: version,
-        assetDecimals: decimals,
-        currency: 'USDC',
-        maxTimeoutSeconds: 300,
-        payToExclusive: true,
-        rpcUrl,
-        facilitator: { mode: 'local', privateKey: chain.relayerKey },
-      },
-    }),
-  };
-}
-
-/** A free call of a process under the load of the suites that take no turns. */
-function free(id: string, title: string, program: Contestant['program']): Contestant {
-  return { ...OVER_HTTP, id, suite: 'free', title, question: FREE_QUESTION, program };
-}
-
 /** The gateway that more connections ask than it can serve. */
-export const gatewayOverloaded = free('gateway', 'gateway, free call, Redis', gatewayProgram('redis', SOLD_OVER_HTTP));
-
-/** The gateway with its inspector on a port, and event streams for the holder of a token. */
-export function gatewayInspected(inspectorPort: number, adminToken: string): Contestant {
-  const sold: Sold = { ...SOLD_OVER_HTTP, server: { adminToken }, limits: { maxStreams: 1_024 } };
-  const flags = [`--inspect=127.0.0.1:${inspectorPort}`];
-  return free('gateway-inspected', 'gateway, Redis', gatewayProgram('redis', sold, { flags }));
-}
-
-/** The gateway with so many resources, all different, one of which is called. */
-export function gatewayWithResources(count: number): Contestant {
-  const named = { name: 'Report', description: 'Prices and volumes of one city on one day' };
-  const others = Array.from({ length: count - 1 }, (_, at) => [`other-${at}`, otherResource(at, named)] as const);
-  const resources = { [FREE_RESOURCE]: resource(named, ['http']), ...Object.fromEntries(others) };
-  const program = gatewayProgram('memory', { resources });
-  // Readiness asks the facilitator too, which is no part of a start.
-  return { ...free(`gateway-of-${count}`, `gateway, free call, ${count} resources`, program), readyPath: '/health' };
-}
-
-/** With a schema and an address of its own: equal schemas share their validators. */
-function otherResource(at: number, named: Parameters<typeof resource>[0]): object {
-  const properties = { ...INPUT_SCHEMA.properties, [`option${at}`]: { type: 'integer', minimum: 1 } };
-  return {
-    ...resource(named, ['http']),
-    inputSchema: { ...INPUT_SCHEMA, properties },
-    backend: { method: 'POST', path: `/reports/${at}` },
-  };
-}
+export const gatewayOverloaded: Contestant = {
+  ...OVER_HTTP,
+  id: 'gateway',
+  suite: 'free',
+  title: 'gateway, free call, Redis',
+  question: FREE_QUESTION,
+  program: gatewayProgram('redis', SOLD_OVER_HTTP),
+};
 
 /** Where a gateway keeps its records. */
 type StoreKind = 'redis' | 'sqlite' | 'memory';
 
 /**
  * The gateway as it is deployed, with a configuration and a store of its own.
- * @param options `entryOf`: another gateway than the measured one; `flags`: further ones of Node
+ * @param entryOf another gateway than the measured one
  */
 export function gatewayProgram(
   store: StoreKind,
   sold: Sold,
-  {
-    entryOf = (surroundings) => surroundings.gatewayEntry(),
-    flags: further = [],
-  }: {
-    readonly entryOf?: (surroundings: Surroundings) => Promise<string>;
-    readonly flags?: readonly string[];
-  } = {},
+  entryOf: (surroundings: Surroundings) => Promise<string> = (surroundings) => surroundings.gatewayEntry(),
 ): Contestant['program'] {
   return async (surroundings) => {
     const config = join(surroundings.folder, 'gateway.json');
@@ -339,7 +286,7 @@ export function gatewayProgram(
     await writeFile(config, JSON.stringify({ ...settings(surroundings, sold), storage }));
     const { flags, env } = deployed();
     return {
-      args: [...flags, ...further, await entryOf(surroundings), 'serve', '--config', config],
+      args: [...flags, await entryOf(surroundings), 'serve', '--config', config],
       env: { ...env, GATEWAY_DRAIN_SECONDS: '0' },
     };
   };
@@ -352,13 +299,13 @@ async function storageOf(store: StoreKind, { folder, redisUrl }: Surroundings): 
 
 function settings(
   { port, sparePort, backendUrl, facilitatorUrl }: Surroundings,
-  { passthrough, x402, server, ...sold }: Sold,
+  { passthrough, ...sold }: Sold,
 ): object {
   const host = '127.0.0.1';
   return {
     version: 1,
     merchant: { id: 'bench', name: 'Bench', publicBaseUrl: `http://${host}:${port}` },
-    server: { host, port, ...server },
+    server: { host, port },
     management: { host, port: sparePort },
     backend: { baseUrl: backendUrl, ...(passthrough === undefined ? {} : { passthrough }) },
     ...sold,
@@ -371,7 +318,6 @@ function settings(
         assetDecimals: 6,
         payTo: PAYEE,
         facilitator: { mode: 'remote', url: facilitatorUrl, auth: { type: 'none' } },
-        ...x402,
       },
     },
   };

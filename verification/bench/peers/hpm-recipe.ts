@@ -3,10 +3,8 @@
 import express from 'express';
 import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
 import { pinoHttp } from 'pino-http';
-import { textQuestion } from '../bodies.ts';
-import { type Contestant, PEER_QUESTION } from '../contestant.ts';
-import { exact } from '../packages.ts';
-import { peerProgram, servePeer } from '../serve-peer.ts';
+import { type Contestant, PEER_QUESTION, textQuestion } from '../contestant.ts';
+import { exact, peerProgram, servePeer } from '../serve-peer.ts';
 
 /** `express.json` takes 100 KB unless it is told otherwise. */
 const BODY_LIMIT = '1mb';

@@ -1,13 +1,16 @@
 /** The peers that no test needs: `make bench` installs them once, below `.cache`. */
 
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { privateKeyToAddress } from 'viem/accounts';
-import type { Chain } from '../../../tools/local-world/chain.ts';
 import { installLocked } from '../../npm-folder.ts';
-import { type Contestant, NotAvailable, PEER_QUESTION, plainQuestion, type Question } from '../contestant.ts';
+import {
+  type Contestant,
+  INPUT_SCHEMA,
+  NotAvailable,
+  PEER_QUESTION,
+  plainQuestion,
+  type Question,
+} from '../contestant.ts';
 import { peerProgram } from '../serve-peer.ts';
-import { INPUT_SCHEMA } from '../tools.ts';
 import { ASSET, invocationOf, PAID_RESOURCE, PAYEE } from './gateway.ts';
 import manifest from './installed/package.json' with { type: 'json' };
 
@@ -40,7 +43,6 @@ function program(file: string, own: (parts: { facilitatorUrl: string; folder: st
 }
 
 const OFFICIAL = exactly('@x402/express', 'express', 'pino-http');
-export const OFFICIAL_LOCAL = `${OFFICIAL}, ${exactly('@x402/evm', 'viem')} facilitator with nonceManager in process`;
 const QUOTED = invocationOf(PAID_RESOURCE);
 // The official middleware answers 402 with an empty object.
 const CHALLENGED: Question = plainQuestion(QUOTED, 402, '{}');
@@ -93,28 +95,6 @@ export const officialPaid: readonly Contestant[] = [
     facilitatorCalls: { verify: 0, settle: 0 },
   },
 ];
-
-/** The official facilitator in the process of the official middleware, on a local chain. */
-export function officialLocal(chain: Chain, rpcUrl: string): Contestant {
-  return {
-    id: 'official-local',
-    suite: 'paid',
-    title: OFFICIAL_LOCAL,
-    question: PAID,
-    readyPath: '/',
-    async program(surroundings) {
-      const key = `0x${randomBytes(32).toString('hex')}` as const;
-      await chain.fundGas(privateKeyToAddress(key));
-      return program('official-local.mjs', () => ({
-        RPC_URL: rpcUrl,
-        RELAYER_KEY: key,
-        ASSET: chain.token.address,
-        ASSET_NAME: chain.token.name,
-        PAYEE,
-      }))(surroundings);
-    },
-  };
-}
 
 /** The closest other gateway. */
 export const devlab: Contestant = {

@@ -3,12 +3,16 @@
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
 import express from 'express';
-import { pooledBackend } from '../ask-backend.ts';
-import type { Contestant, Question } from '../contestant.ts';
-import { exact } from '../packages.ts';
-import { callQuestion, listQuestion, MCP_PATH } from '../questions.ts';
-import { peerProgram, servePeer } from '../serve-peer.ts';
-import { INPUT_SCHEMA, tools } from '../tools.ts';
+import {
+  type Contestant,
+  callQuestion,
+  INPUT_SCHEMA,
+  listQuestion,
+  MCP_PATH,
+  type Question,
+  tools,
+} from '../contestant.ts';
+import { exact, peerProgram, pooledBackend, servePeer } from '../serve-peer.ts';
 
 /** What the gateway derives from a resource: both servers list the same tools. */
 const HINTS = { destructiveHint: false } as const;

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { faults } from './goals.ts';
-import { SCENARIOS, type Shown } from './scenarios.ts';
+import { faults, SCENARIOS, type Shown } from './scenarios.ts';
 
 /** Enough for every scenario to happen; `main.ts` takes the number as an option. */
 const CALLS = 90;

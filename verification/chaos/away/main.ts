@@ -3,8 +3,7 @@
  * [--only hangs]`. One JSON line a scenario.
  */
 import { parseArgs } from 'node:util';
-import { faults } from './goals.ts';
-import { SCENARIOS } from './scenarios.ts';
+import { faults, SCENARIOS } from './scenarios.ts';
 
 const { values } = parseArgs({ options: { calls: { type: 'string' }, only: { type: 'string' } } });
 const calls = Number(values.calls ?? 1_000);

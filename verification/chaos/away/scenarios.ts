@@ -2,8 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { askHook } from '../../../spec/support/hook.ts';
-import type { Manner } from './merchant.ts';
-import { type AwayWorld, openAwayWorld } from './world.ts';
+import { type AwayWorld, type Manner, openAwayWorld } from './world.ts';
 
 /** How long the backend is down each time, and up in between, milliseconds. */
 const AWAY_MS = 1_500;
@@ -180,4 +179,46 @@ async function silent(world: AwayWorld, calls: number): Promise<number> {
   await world.buy({ buyers: BUYERS, calls: calls - third - third, until: () => seen.calls >= calls });
   done = true;
   return recovery;
+}
+
+/** Share of calls that a healthy backend delivers. */
+const HEALTHY_SHARE = 0.999;
+/**
+ * From the backend's return to the next delivery, milliseconds: two seconds, a settlement, and a
+ * margin for a busy machine.
+ */
+const RECOVERY_MS = 4_000;
+/**
+ * Calls that a period of the breaker may lose, where the backend takes requests and answers none.
+ */
+const LOST_A_PERIOD = 3;
+/** Calls that are paid and under way when the backend stops. */
+const UNDER_WAY = 6;
+
+/** The broken promises of a scenario; empty when it kept all. */
+export function faults(shown: Shown): readonly string[] {
+  const {
+    scenario,
+    calls,
+    delivered,
+    refusedBeforeMoney,
+    settled,
+    settledAndUndelivered,
+    inHand,
+    lost,
+    opened,
+    recoveryMs = 0,
+  } = shown;
+  const wrong: string[] = [];
+  const must = (holds: boolean, rule: string): void => void (holds || wrong.push(rule));
+  must(lost === 0, 'what was paid is collected or on the list of refunds');
+  must(recoveryMs <= RECOVERY_MS, 'delivers again within two seconds of the return');
+  if (scenario === 'healthy') must(delivered >= calls * HEALTHY_SHARE, 'delivers 99.9 % when the backend is healthy');
+  else if (scenario === 'down') must(settled === 0, 'takes no money at all');
+  else if (scenario.startsWith('away')) must(settledAndUndelivered === inHand, 'delivers all that is paid');
+  else if (scenario.startsWith('restarts')) {
+    must(settledAndUndelivered === 0, 'leaves nothing undelivered that is paid');
+    must(delivered + refusedBeforeMoney === calls, 'fails no call');
+  } else must(settledAndUndelivered <= UNDER_WAY + LOST_A_PERIOD * opened, 'at most three a period of the breaker');
+  return wrong;
 }

@@ -1,13 +1,18 @@
 /** A gateway with a backend that is stopped and restarted, and buyers that count their answers. */
 
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createBuyer } from '../../../spec/support/buyer.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { INVENTED_TRANSACTION, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
+import { freePorts } from '../../../spec/support/ports.ts';
 import { proofFor } from '../../../spec/support/testbed.ts';
 import { scrape } from '../../../spec/telemetry/scrape.ts';
 import type { ChainAccess } from '../../../tools/local-world/chain.ts';
-import { type AwayMerchant, awayMerchant } from './merchant.ts';
+import { ended } from '../../../tools/local-world/child.ts';
+import { leash } from '../../../tools/local-world/leash.ts';
 
 /** How long a settlement takes, milliseconds. */
 const SETTLE_MS = 120;
@@ -27,7 +32,7 @@ const CHAIN = {
 } as unknown as ChainAccess;
 
 /** What is bought: GET may be repeated, POST must not be. */
-export type Bought = 'market_report' | 'echo';
+type Bought = 'market_report' | 'echo';
 
 /**
  * A gateway, a backend that is stopped and restarted, and buyers that each make one call after
@@ -57,7 +62,7 @@ export interface AwayWorld {
 }
 
 /** What the buyers and the facilitator saw. A call is one request with a proof. */
-export interface Seen {
+interface Seen {
   calls: number;
   delivered: number;
   /** 503 with `backend_unreachable`. */
@@ -188,4 +193,47 @@ function nonceIn(header: string): string {
     readonly payload: { readonly authorization: { readonly nonce: string } };
   };
   return payload.authorization.nonce;
+}
+
+/**
+ * `answers`; `closes` every connection it accepts; `cuts` each one when it has read the request.
+ */
+export type Manner = 'answers' | 'closes' | 'cuts';
+
+/** A backend that can be killed and stopped. */
+interface AwayMerchant {
+  readonly url: string;
+  /** Resolves when it listens. */
+  start(manner?: Manner): Promise<void>;
+  /** `kill -9`: from now on connections are refused. */
+  kill(): Promise<void>;
+  /** SIGSTOP: the operating system accepts connections, and nothing answers. */
+  stop(): void;
+  /** SIGCONT. */
+  goOn(): void;
+}
+
+/** `workMs`: how long an answer takes. */
+async function awayMerchant(workMs: number): Promise<AwayMerchant> {
+  const [port = 0] = await freePorts(1);
+  let child: ChildProcess | undefined;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async start(manner = 'answers') {
+      const args = [join(import.meta.dirname, 'merchant-main.ts'), String(port), manner, String(workMs)];
+      const started = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+      leash(started);
+      child = started;
+      await once(started.stdout, 'data');
+    },
+    async kill() {
+      const killed = child;
+      child = undefined;
+      if (killed === undefined) return;
+      killed.kill('SIGKILL');
+      await ended(killed);
+    },
+    stop: () => void child?.kill('SIGSTOP'),
+    goOn: () => void child?.kill('SIGCONT'),
+  };
 }

@@ -1,15 +1,23 @@
 /** What the gateways of one file of checkout deaths share, and each gateway's configuration. */
 
 import assert from 'node:assert/strict';
-import { CART, checkoutProtocol, OTHER_TOKEN, SEALED, TOKEN } from '../../../spec/adapters/acp/testbed.ts';
-import { type Aim, type CheckoutBackend, startCheckoutBackend } from '../../../spec/support/acp/checkout-backend.ts';
+import { randomUUID } from 'node:crypto';
+import { CART, checkoutProtocol, SEALED, TOKEN } from '../../../spec/adapters/acp/testbed.ts';
+import {
+  type Aim,
+  aimed,
+  type BackendCall,
+  type CheckoutBackend,
+  startCheckoutBackend,
+} from '../../../spec/support/acp/checkout-backend.ts';
 import { NO_CHAIN } from '../../../spec/support/config.ts';
 import { type GatewayProcess, prepareGateway } from '../../../spec/support/gateway-process.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
-import { OPERATIONS } from '../../../src/checkouts/operations.ts';
+import { type KeyedOperation, OPERATION_RULES, OPERATIONS, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
+import type { JsonObject } from '../../../src/json/types.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
-import { type Halt, halted } from '../steps/halted.ts';
+import { type Halt, halted } from '../steps/site.ts';
 
 /** All that the gateways share. */
 export interface Ground {
@@ -28,10 +36,6 @@ export interface SiteParts {
   readonly store: 'redis' | 'sqlite';
   /** Default: the backend of the ground. Each backend has a merchant id of its own. */
   readonly backendUrl?: string;
-  /** The gateway's timeout for the backend. */
-  readonly timeoutMs?: number;
-  /** With two, a session belongs to its client. Default: one. */
-  readonly clients?: 'one' | 'two';
 }
 
 /** One gateway: its configuration and its store. */
@@ -64,18 +68,8 @@ export async function startGround(): Promise<Ground> {
   };
 }
 
-/**
- * The backend acts on the next such call and holds its answer until the returned function is
- * called.
- */
-export function hold({ backend }: Ground, { aim }: { readonly aim: Aim }): () => void {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  backend.misbehave({ kind: 'wait', acts: 'before', until: promise }, aim);
-  return resolve;
-}
-
 /** Opens a session at the backend itself. @returns its id */
-export async function openSession({ url }: CheckoutBackend): Promise<string> {
+async function openSession({ url }: CheckoutBackend): Promise<string> {
   const response = await fetch(`${url}/checkout_sessions`, { method: 'POST', body: JSON.stringify(CART) });
   assert.equal(response.status, 201);
   return ((await response.json()) as { readonly id: string }).id;
@@ -83,7 +77,7 @@ export async function openSession({ url }: CheckoutBackend): Promise<string> {
 
 async function prepare(
   ground: Pick<Ground, 'redis' | 'keep'> & { readonly backendUrl: string; readonly directory: string },
-  { store, backendUrl = ground.backendUrl, timeoutMs = TIMEOUT_MS, clients = 'one' }: SiteParts,
+  { store, backendUrl = ground.backendUrl }: SiteParts,
 ): Promise<Site> {
   const { directory, redis, keep } = ground;
   const prepared = await prepareGateway(directory, {
@@ -99,8 +93,8 @@ async function prepare(
       protocols: {
         http: { enabled: false },
         acp: checkoutProtocol({
-          auth: { clients: CLIENTS[clients] },
-          backend: { operations: operationsWith(timeoutMs) },
+          auth: { clients: [{ id: 'assistant', tokens: [TOKEN] }] },
+          backend: { operations: operations },
         }),
       },
     },
@@ -115,9 +109,70 @@ async function prepare(
   };
 }
 
-const ASSISTANT = { id: 'assistant', tokens: [TOKEN] };
-const CLIENTS = { one: [ASSISTANT], two: [ASSISTANT, { id: 'other', tokens: [OTHER_TOKEN] }] } as const;
+const operations = Object.fromEntries(OPERATIONS.map((operation) => [operation, { timeoutMs: TIMEOUT_MS }]));
 
-function operationsWith(timeoutMs: number): object {
-  return Object.fromEntries(OPERATIONS.map((operation) => [operation, { timeoutMs }]));
+/** A keyed checkout call: sent as often as needed, never changed. */
+export interface KeyedCall {
+  readonly operation: KeyedOperation;
+  readonly sessionId: string | undefined;
+  /** Below `/acp`. */
+  readonly path: string;
+  readonly key: string;
+  readonly body: JsonObject;
+  /** Matches its calls of the backend, and those of another call on the same session only. */
+  readonly aim: Aim;
 }
+
+export const KEYED_OPERATIONS = OPERATIONS.filter((operation) => operation !== 'getCheckoutSession');
+
+/** A new call, on a session of its own unless one is given. */
+export async function callFor(
+  { backend }: Pick<Ground, 'backend'>,
+  operation: KeyedOperation,
+  sessionId?: string,
+): Promise<KeyedCall> {
+  const key = randomUUID();
+  if (operation === 'createCheckoutSession') {
+    const item = `item_${key}`;
+    const body = { ...CART, line_items: [{ id: item }] };
+    return { operation, sessionId: undefined, path: pathOf(operation), key, body, aim: { operation, text: item } };
+  }
+  const id = sessionId ?? (await openSession(backend));
+  return {
+    operation,
+    sessionId: id,
+    path: pathOf(operation).replace(SESSION_PLACE, id),
+    key,
+    body: BODIES[operation],
+    aim: { operation, sessionId: id },
+  };
+}
+
+/** How often the backend was called for it. */
+export function asked({ backend }: Ground, { aim }: KeyedCall): number {
+  return count(backend.calls, aim);
+}
+
+/** How often its session was read. */
+export function read({ backend }: Ground, { sessionId }: KeyedCall): number {
+  return sessionId === undefined ? 0 : count(backend.calls, { operation: 'getCheckoutSession', sessionId });
+}
+
+function count(calls: readonly BackendCall[], aim: Aim): number {
+  return calls.filter((call) => aimed(aim, call)).length;
+}
+
+function pathOf(operation: KeyedOperation): string {
+  return OPERATION_RULES[operation].path;
+}
+
+const BODIES: Readonly<Record<Exclude<KeyedOperation, 'createCheckoutSession'>, JsonObject>> = {
+  updateCheckoutSession: { line_items: [{ id: 'item_2' }] },
+  completeCheckoutSession: {
+    payment_data: {
+      handler_id: 'card',
+      instrument: { type: 'card', credential: { type: 'spt', token: 'tok_of_the_buyer' } },
+    },
+  },
+  cancelCheckoutSession: { intent_trace: { reason_code: 'comparison' } },
+};

@@ -3,11 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import { startCheckoutBackend } from '../../../spec/support/acp/checkout-backend.ts';
 import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
 import type { KeyedOperation } from '../../../src/checkouts/operations.ts';
-import { ask, assertKept, insist, summaryOf } from './agent.ts';
-import { assertDone } from './deaths.ts';
-import { type Ground, startGround } from './ground.ts';
-import { callFor } from './keyed-call.ts';
-import { startReplica } from './replica.ts';
+import { ask, assertDone, assertKept, insist, startReplica, summaryOf } from './deaths.ts';
+import { callFor, type Ground, startGround } from './ground.ts';
 
 const TIMEOUT_MS = 120_000;
 

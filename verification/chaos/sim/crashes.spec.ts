@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { unwatched } from '../../../spec/support/unwatched.ts';
-import { EVERY } from '../every.ts';
+import { EVERY } from '../plan.ts';
 import {
   type Case,
   CRASH,

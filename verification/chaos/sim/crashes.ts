@@ -1,11 +1,9 @@
 /** One call of the simulation, ended at every point and pair of points. */
 
-import type { PointFault } from './fate.ts';
+import { type PointFault, plannedFate, type Script } from './fate.ts';
 import type { MerchantFault } from './merchant.ts';
-import type { Mutant } from './mutant.ts';
-import { plannedFate, type Script } from './planned.ts';
 import type { RailKind } from './rail.ts';
-import { type BuyerSketch, NO_MUTANT, simulate } from './run.ts';
+import { type BuyerSketch, type Mutant, NO_MUTANT, simulate } from './seeds.ts';
 
 /** One call, and its faults other than the crash. */
 export interface Case {

@@ -7,8 +7,7 @@
 import { parseArgs } from 'node:util';
 import { CRASH, casesOf, failureReport, LONG_PAUSE, sweep } from './crashes.ts';
 import { ALL_MUTANTS } from './mutants.ts';
-import { NO_MUTANT } from './run.ts';
-import { report, runSeed, shrink } from './seeds.ts';
+import { NO_MUTANT, report, runSeed, shrink } from './seeds.ts';
 
 const { values } = parseArgs({
   options: {

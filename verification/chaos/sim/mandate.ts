@@ -6,7 +6,7 @@ import type { MandateService } from '../../../src/mandates/mandate-service.ts';
 import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';
 import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import type { BuyerPlan, Purchase } from './buyer.ts';
-import type { Reply } from './connection.ts';
+import type { Reply } from './merchant.ts';
 import type { SimStore } from './store.ts';
 
 /** Longer than any run, seconds. */

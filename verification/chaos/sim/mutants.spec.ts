@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CRASH, casesOf, sweep } from './crashes.ts';
-import type { Mutant } from './mutant.ts';
 import { ALL_MUTANTS } from './mutants.ts';
-import { runSeed } from './seeds.ts';
+import { type Mutant, runSeed } from './seeds.ts';
 
 /** The laws must notice a wrong design within so many seeds. */
 const WITHIN = 300;

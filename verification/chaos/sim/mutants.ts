@@ -13,8 +13,8 @@ import { receiptOf } from '../../../src/payments/ledger/payment-receipt.ts';
 import type { Settlement } from '../../../src/payments/rail.ts';
 import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import { transactionOf } from './chain.ts';
-import type { Mutant } from './mutant.ts';
+import { transactionOf } from './rail.ts';
+import type { Mutant } from './seeds.ts';
 
 /** Wrong designs, most of them common. Each changes one port. */
 const MUTANTS: readonly Mutant[] = [
@@ -115,31 +115,6 @@ const MUTANTS: readonly Mutant[] = [
     }),
   },
   {
-    name: 'delivered before the answer is sent',
-    shows: /delivered, and nothing was handed out/,
-    responseWriter: (responseWriter) => ({
-      ...responseWriter,
-      async relay(answer, options) {
-        void responseWriter.relay(answer, options);
-        return { kind: 'finished' };
-      },
-    }),
-  },
-  {
-    name: 'the first byte does not wait for the mark',
-    shows: /an answer leaves unmarked/,
-    responseWriter: (responseWriter) => ({
-      ...responseWriter,
-      relay(answer, options) {
-        const sending = async (): Promise<boolean> => {
-          void options.sending?.();
-          return true;
-        };
-        return responseWriter.relay(answer, { ...options, sending });
-      },
-    }),
-  },
-  {
     name: 'a resumed request does not record that it may be written',
     shows: /a request that must not be repeated was sent/,
     needsCrashes: true,
@@ -149,18 +124,6 @@ const MUTANTS: readonly Mutant[] = [
     name: 'a delivered payment can be delivered again',
     shows: /illegal: delivered -> undelivered/,
     reads: (record) => (record.state === 'delivered' ? { ...record, state: 'undelivered' } : record),
-  },
-  {
-    name: 'events are written apart from their commit',
-    shows: /\b0 events/,
-    commits: (commits) => ({
-      ...commits,
-      async commit({ events = [], ...commit }, how) {
-        const committed = await commits.commit(commit, how);
-        if (committed.kind === 'done' && events.length > 0) await commits.commit({ documents: [], events }, how);
-        return committed;
-      },
-    }),
   },
   {
     name: 'a repeated write has a step of its own',
@@ -214,85 +177,8 @@ const MUTANTS: readonly Mutant[] = [
   },
 ];
 
-/** Wrong ways to write to the store. */
-const WRITTEN: readonly Mutant[] = [
-  {
-    name: 'a commit does not compare versions',
-    shows: /a live lease was taken|the fence fell|illegal: /,
-    commits: (commits) => ({
-      ...commits,
-      commit: ({ documents, ...commit }, how) =>
-        commits.commit({ ...commit, documents: documents.map(({ expect: _seen, ...document }) => document) }, how),
-    }),
-  },
-  {
-    name: 'a conflict passes for done',
-    shows: /an answer leaves unmarked/,
-    commits: (commits) => ({
-      ...commits,
-      async commit(commit, how) {
-        const committed = await commits.commit(commit, how);
-        return committed.kind === 'conflict' ? { kind: 'done' } : committed;
-      },
-    }),
-  },
-  {
-    name: 'every commit is answered before it is made',
-    shows: /a request that must not be repeated was sent/,
-    commits: (commits) => ({
-      ...commits,
-      async commit(commit, how) {
-        void commits.commit(commit, how).catch(() => undefined);
-        return { kind: 'done' };
-      },
-    }),
-  },
-  {
-    name: 'entries of lists are written apart from their commit',
-    shows: /left open as|open after a day/,
-    commits: (commits) => ({
-      ...commits,
-      async commit({ entries = [], ...commit }, how) {
-        const committed = await commits.commit(commit, how);
-        if (committed.kind === 'done' && entries.length > 0) await commits.commit({ documents: [], entries }, how);
-        return committed;
-      },
-    }),
-  },
-  {
-    name: 'documents of one commit are written one by one',
-    shows: /the mandate has|the receipt of|no receipt for|no answer is kept/,
-    commits: (commits) => ({
-      ...commits,
-      async commit({ documents, ...commit }, how) {
-        for (const document of documents.slice(1)) {
-          const committed = await commits.commit({ documents: [document] }, how);
-          if (committed.kind !== 'done') return committed;
-        }
-        return commits.commit({ ...commit, documents: documents.slice(0, 1) }, how);
-      },
-    }),
-  },
-];
-
 /** Wrong designs of a payment that is settled after its call. */
 const WORKED_FIRST: readonly Mutant[] = [
-  {
-    name: 'the answer is released before the payment is settled',
-    shows: /an answer without a payment|the chain shows no payment/,
-    rail: (rail) => ({ ...rail, settle: async (proof) => paidFor(proof) }),
-  },
-  {
-    name: 'the answer is released when the payment is refused',
-    shows: /an answer without a payment|the chain shows no payment/,
-    rail: (rail) => ({
-      ...rail,
-      async settle(proof, ...more) {
-        const settlement = await rail.settle(proof, ...more);
-        return settlement.kind === 'refused' ? paidFor(proof) : settlement;
-      },
-    }),
-  },
   {
     name: 'the answer is released while it is uncertain whether it is paid',
     shows: /an answer without a payment|the chain shows no payment/,
@@ -371,11 +257,6 @@ const WORKED_FIRST: readonly Mutant[] = [
     }),
   },
   {
-    name: 'a failed call is an answer',
-    shows: /an answer that the backend did not give/,
-    exchange: (exchange) => async (request, limits) => ({ ...(await exchange(request, limits)), status: 200 }),
-  },
-  {
     name: 'work without pay has a receipt',
     shows: /a receipt for a payment that is (worked|settling)/,
     ledger: (ledger) => ({
@@ -390,7 +271,6 @@ const WORKED_FIRST: readonly Mutant[] = [
 
 export const ALL_MUTANTS: readonly Mutant[] = [
   ...MUTANTS,
-  ...WRITTEN,
   ...WORKED_FIRST.map((mutant): Mutant => ({ ...mutant, settle: 'after' })),
 ];
 

@@ -3,24 +3,16 @@
 import type { EventDraft } from '../../../src/events/event.ts';
 import { keyDigest, tokenDigest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
-import type { BuyerPlan } from './buyer.ts';
-import { SimChain } from './chain.ts';
-import { Connection, connectionWriter, type Reply } from './connection.ts';
+import { answerNamed, type BuyerPlan, resourceOf, type SignedProof } from './buyer.ts';
 import { type Fate, isPoint, type PointFault } from './fate.ts';
-import { createSimGateway, pathOf, requestIdOf, type SimGateway } from './gateway.ts';
+import { createSimGateway, Process, pathOf, requestIdOf, type SimGateway } from './gateway.ts';
 import { type Attempt, Laws, secretOf } from './laws.ts';
-import { ledgerPort } from './ledger-port.ts';
 import { Mandates } from './mandate.ts';
-import { SimMerchant, type Work } from './merchant.ts';
-import type { Mutant } from './mutant.ts';
-import { Pods } from './pods.ts';
-import { Process } from './process.ts';
-import { answerNamed, resourceOf, type SignedProof } from './proof.ts';
-import { createSimRail, Facilitator } from './rail.ts';
-import { type Conductor, Schedule, type Step } from './schedule.ts';
-import type { Setting } from './setting.ts';
-import { type Change, SimStore } from './store.ts';
-import { nextOfManyImmediates } from './turns.ts';
+import { Connection, connectionWriter, type Reply, SimMerchant, type Work } from './merchant.ts';
+import { createSimRail, Facilitator, type RailKind, SimChain } from './rail.ts';
+import { type Conductor, nextOfManyImmediates, Schedule, type Step } from './schedule.ts';
+import type { Mutant } from './seeds.ts';
+import { type Change, ledgerPort, SimStore } from './store.ts';
 
 /** One chain, one store, one backend, two gateways. */
 export class World implements Conductor {
@@ -69,7 +61,7 @@ export class World implements Conductor {
     // The clock of a real store counts whole milliseconds.
     this.store = new SimStore(() => Math.floor(this.schedule.now), changed);
     this.#facilitator = new Facilitator(this.chain, this.schedule, fate);
-    this.merchant = new SimMerchant(setting.honoursKeys, fate, (key, by) => this.#asked(key, by), mutant);
+    this.merchant = new SimMerchant(setting.honoursKeys, fate, (key, by) => this.#asked(key, by));
     this.#pods = new Pods({
       schedule: this.schedule,
       start: (name) => this.#start(name),
@@ -246,6 +238,103 @@ export class World implements Conductor {
     );
     const requestId = requestIdOf(this.served.push(connection.process) - 1);
     const request = { requestId, input, header, key, mandate: this.#mandates.broughtBy(buyer), left: connection.left };
-    serve(request, this.#mutant.responseWriter?.(responseWriter) ?? responseWriter);
+    serve(request, responseWriter);
+  }
+}
+
+/** The constants of a run. */
+export interface Setting {
+  readonly method: 'GET' | 'POST';
+  readonly rail: RailKind;
+  readonly honoursKeys: boolean;
+  readonly payToExclusive: boolean;
+  readonly backendTimeoutMs: number;
+  /** Whether the money moves before the backend is called, or after it answered. */
+  readonly settle: 'before' | 'after';
+  /** Whether the resource requires a mandate. */
+  readonly mandated: boolean;
+}
+
+/** What the pods need of the world. */
+interface PodParts {
+  readonly schedule: Schedule;
+  /** A new process; its name is unique. */
+  readonly start: (name: string) => SimGateway;
+  /** When the store next has something due, milliseconds. */
+  readonly nextDueAt: () => number;
+  readonly roundMs: () => number;
+}
+
+interface Pod {
+  readonly name: string;
+  gateway: SimGateway;
+  nextRound: number;
+}
+
+/** Two pods in which gateways run: a process that dies is started again in its pod. */
+class Pods {
+  readonly #parts: PodParts;
+  readonly #pods: readonly Pod[];
+
+  constructor(parts: PodParts) {
+    this.#parts = parts;
+    this.#pods = ['A', 'B'].map((name) => ({
+      name,
+      gateway: parts.start(name),
+      nextRound: parts.schedule.now + parts.roundMs(),
+    }));
+  }
+
+  /** The gateway of a buyer's n-th attempt. */
+  at(number: number): SimGateway {
+    const pod = this.#pods[number % this.#pods.length];
+    if (pod === undefined) throw new Error('no pod');
+    return pod.gateway;
+  }
+
+  /** Ends a process; its pod starts another one later. */
+  crash({ process }: SimGateway, restartMs: number): void {
+    process.alive = false;
+    const pod = this.#pods.find(({ gateway }) => gateway.process === process);
+    if (pod === undefined) return;
+    const run = (): void => this.#restart(pod);
+    this.#parts.schedule.after(restartMs, { kind: 'world', label: 'restart', actor: undefined, run });
+  }
+
+  /** Every process runs. */
+  endFaults(): void {
+    for (const pod of this.#pods) {
+      const { process } = pod.gateway;
+      if (process.pausedUntil > this.#parts.schedule.now) process.pausedUntil = this.#parts.schedule.now;
+      this.#restart(pod);
+    }
+  }
+
+  /**
+   * The next round of a reconciler that would find something; a round that finds nothing changes
+   * nothing, so it is left out.
+   */
+  nextRound(): { readonly at: number; readonly run: () => void } | undefined {
+    const { schedule, nextDueAt, roundMs } = this.#parts;
+    const dueAt = nextDueAt();
+    if (!Number.isFinite(dueAt)) return undefined;
+    const beginOf = ({ gateway: { process }, nextRound }: Pod): number =>
+      process.alive ? Math.max(nextRound, dueAt, process.pausedUntil) : Number.POSITIVE_INFINITY;
+    const [first] = this.#pods.toSorted((one, other) => beginOf(one) - beginOf(other));
+    if (first === undefined || !first.gateway.process.alive) return undefined;
+    const run = (): void => {
+      schedule.log(`${first.gateway.process.name} round`);
+      first.nextRound = schedule.now + roundMs();
+      void first.gateway.reconciler.round();
+    };
+    return { at: beginOf(first), run };
+  }
+
+  #restart(pod: Pod): void {
+    if (pod.gateway.process.alive) return;
+    const { schedule, start, roundMs } = this.#parts;
+    schedule.log(`${pod.name} starts`);
+    pod.gateway = start(pod.name);
+    pod.nextRound = schedule.now + roundMs();
   }
 }

@@ -2,14 +2,11 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodePaymentSignatureHeader } from '@x402/core/http';
-import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { askPrice } from '../../../spec/support/purchase.ts';
-import { cancelCall } from '../../../spec/world/authorization.ts';
 import { LOCAL_CHAIN_ID } from '../../../src/payments/pricing/networks.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
 import { replayKey } from '../../../src/payments/x402/wire/payload-schema.ts';
-import type { Ground } from './ground.ts';
-import type { Site } from './site.ts';
+import type { Ground, Site } from './site.ts';
 
 /** A call with its proof: sent as often as needed, never changed. */
 export interface PaidCall {
@@ -19,8 +16,6 @@ export interface PaidCall {
   readonly proof: string;
   /** Idempotency-Key, when the buyer gives one. */
   readonly key: string | undefined;
-  /** The Agent-Authorization header, where the resource needs a mandate. */
-  readonly mandate?: string;
   readonly payId: string;
   /** Nonce of the authorization. */
   readonly nonce: `0x${string}`;
@@ -76,13 +71,6 @@ function keysOf(proof: string, asset: string): Pick<PaidCall, 'payId' | 'nonce' 
   return { payId, nonce: authorization.nonce, merchantKey: backendIdempotencyKey(payId) };
 }
 
-/** Cancels the authorization of a call on the chain, so that it can never be settled. */
-export async function takeBack({ buyer, chain }: Ground, { nonce }: PaidCall): Promise<void> {
-  const sender = privateKeyToAddress(generatePrivateKey());
-  await chain.fundGas(sender);
-  await chain.send(sender, chain.token.address, await cancelCall(chain, buyer.account, nonce));
-}
-
 /** Sends the call once, until `signal` ends it. Undefined when no whole answer came. */
 export async function send(
   call: PaidCall,
@@ -96,7 +84,6 @@ export async function send(
         'content-type': 'application/json',
         'payment-signature': call.proof,
         ...(call.key === undefined ? {} : { 'idempotency-key': call.key }),
-        ...(call.mandate === undefined ? {} : { 'agent-authorization': call.mandate }),
       },
       body: call.input,
       signal,

@@ -1,12 +1,15 @@
 /** A purchase during which the gateway dies, and the buyer comes back. */
 
 import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../../../spec/support/records.ts';
+import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { isFinal } from '../../../src/payments/ledger/transitions.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
-import { insist, sendUntilCut, signedCall } from './buyer.ts';
-import type { Ground } from './ground.ts';
-import { checkLedgers } from './ledgers.ts';
-import { fateOf, type Kind, later, purchaseOf, settingsFor } from './purchases.ts';
-import { openSite, type SiteParts } from './site.ts';
+import type { Receipt } from '../../../src/receipts/receipt.ts';
+import { type Answer, ask, insist, type PaidCall, sendUntilCut, signedCall } from './buyer.ts';
+import { type Fate, fateOf, type Kind, later, type Purchase, purchaseOf, settingsFor } from './purchases.ts';
+import { type Ground, openSite, type Site, type SiteParts } from './site.ts';
 
 /** A purchase during which the gateway dies. */
 export interface Death {
@@ -20,7 +23,7 @@ export interface Death {
 }
 
 /** How long a buyer waits, milliseconds. */
-export interface Wait {
+interface Wait {
   /** After the death. */
   readonly afterDeath: number;
   /**
@@ -67,4 +70,109 @@ export async function dieAndReturn(ground: Ground, { where, kind, step, again, k
   } finally {
     await gateway.kill();
   }
+}
+
+/** A record that is not due for this time needs no reconciler, milliseconds. */
+const NOT_SOON_MS = 3_600_000;
+const LOOK_EVERY_MS = 50;
+/** Longest wait, milliseconds. */
+const PATIENCE_MS = 30_000;
+
+/**
+ * A gateway dies at the step, starts again, and the buyer sends nothing until the payment needs no
+ * more work. Then it sends the call once. @returns how long the reconciler took after the restart,
+ * milliseconds
+ */
+export async function dieAndReturnLate(ground: Ground, { where, kind, step, key }: Death): Promise<number> {
+  const purchase = purchaseOf(kind);
+  const site = await openSite(ground, { ...where, ...settingsFor(kind) });
+  const doomed = await site.start({ halt: { at: step, signal: 'SIGKILL' } });
+  const call = await signedCall(ground, site, purchase.resourceId, purchase.input, key);
+  await Promise.all([sendUntilCut(call, site.baseUrl), doomed.ended]);
+
+  const store = await site.openStore();
+  const gateway = await site.start();
+  const restarted = performance.now();
+  await untilAtRest(store.ledger, call.payId);
+  const took = performance.now() - restarted;
+  await store.close();
+
+  const response = await ask(call, site.baseUrl);
+  await checkLedgers(ground, site, { call, purchase, response, fate: fateOf(kind, step) });
+  await gateway.kill();
+  return took;
+}
+
+/**
+ * Reads until the record needs no more work. @throws Error with the record when it still does after
+ * 30 s
+ */
+async function untilAtRest(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<void> {
+  const ends = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const record = await ledger.read(payId);
+    if (isAtRest(record)) return;
+    if (Date.now() > ends) throw new Error(`still open: ${JSON.stringify(record)}`);
+    await delay(LOOK_EVERY_MS);
+  }
+}
+
+/** Gone, final, or waiting for its buyer. */
+function isAtRest(record: PaymentRecord | undefined): boolean {
+  if (record === undefined || isFinal(record.state)) return true;
+  if (record.leaseUntil !== 0) return false;
+  // A kept answer waits until the proof of its buyer is over.
+  return record.state === 'worked' || (record.state === 'undelivered' && record.dueAt > Date.now() + NOT_SOON_MS);
+}
+
+export async function checkLedgers(
+  ground: Ground,
+  site: Site,
+  { call, purchase, response, fate }: { call: PaidCall; purchase: Purchase; response: Answer; fate: Fate },
+): Promise<void> {
+  assert.equal(await site.income(), call.units, 'the payee has exactly one price');
+
+  const asked = ground.merchant.requests.filter((request) => purchase.asks(request));
+  assert.deepEqual(
+    asked.map(({ idempotencyKey }) => idempotencyKey),
+    Array.from({ length: fate.asked }, () => call.merchantKey),
+    'calls of the backend, always under the same key',
+  );
+
+  const settled = await site.events('payment.settled');
+  assert.equal(settled.length, 1, 'one payment.settled');
+  const transaction = String(settled[0]?.data?.['transaction']);
+  assert.deepEqual(await site.events('payment.rejected'), [], 'no payment.rejected');
+
+  const delivered = fate.outcome !== 'undelivered';
+  const receipt = await receiptThat(site, delivered);
+  assert.equal(receipt.payment?.replayKey, call.payId);
+  assert.equal(receipt.payment?.externalReference, transaction);
+  const mined = (await ground.chain.request('eth_getTransactionReceipt', [transaction])) as { status: string } | null;
+  assert.equal(mined?.status, '0x1', 'the transaction of the receipt is on the chain');
+
+  if (fate.outcome === 'answer') {
+    assert.equal(response.status, 200, response.text);
+    assert.ok(purchase.answers(response.text), response.text);
+    return;
+  }
+  // The call whose delivery failed gets BACKEND_ERROR; a later one gets `undelivered`.
+  const answers = response.error?.code === 'BACKEND_ERROR' ? [response, await ask(call, site.baseUrl)] : [response];
+  for (const { error, text } of answers) {
+    assert.equal(error?.details?.state, 'undelivered', text);
+    assert.equal(error.details.payment?.externalReference, transaction, text);
+  }
+  const last = answers.at(-1);
+  assert.deepEqual([last?.status, last?.error?.code, last?.error?.retryable], [409, 'PAYMENT_REPLAYED', false]);
+}
+
+/**
+ * The one receipt, as soon as it has the expected content: the buyer has its answer a moment before
+ * the store.
+ */
+function receiptThat(site: Site, delivered: boolean): Promise<Receipt> {
+  return eventually(async () => {
+    assert.ok((await site.receipts()).length <= 1, 'one receipt');
+    return (await site.receipts(`delivered=${delivered}`))[0];
+  }, `a receipt with delivered ${delivered}`);
 }

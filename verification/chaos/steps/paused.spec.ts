@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
-import { rowsOf } from '../every.ts';
+import { rowsOf } from '../plan.ts';
 import { type Answer, ask, insist, type PaidCall, signedCall } from './buyer.ts';
-import { type Ground, startGround } from './ground.ts';
-import { checkLedgers } from './ledgers.ts';
+import { checkLedgers } from './deaths.ts';
 import { type Fate, type Kind, type Purchase, purchaseOf } from './purchases.ts';
-import { openSite, type Site } from './site.ts';
+import { type Ground, openSite, type Site, startGround } from './site.ts';
 
 /** Both processes run at once for every pause. */
 const AT_ONCE = 4;

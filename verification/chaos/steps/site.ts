@@ -3,20 +3,24 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { type ConfigObject, CURRENCY, type WorldParts } from '../../../spec/support/config.ts';
+import { startFacilitator } from '../../../spec/support/facilitator.ts';
 import { OPERATOR_TOKEN } from '../../../spec/support/gateway.ts';
 import { type GatewayProcess, prepareGateway } from '../../../spec/support/gateway-process.ts';
+import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { sampleResources } from '../../../spec/support/resources.ts';
+import { type SampleBackend, startSampleBackend } from '../../../spec/support/sample-backend.ts';
 import type { CommerceEvent } from '../../../src/events/event.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { Store } from '../../../src/store/documents/store.ts';
 import { openStore } from '../../../src/store/open.ts';
-import type { Ground } from './ground.ts';
-import { type Halt, halted } from './halted.ts';
+import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
+import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 
 /** How a gateway of a site is run. */
-export interface Launch {
+interface Launch {
   readonly halt?: Halt<PaymentStep>;
   readonly env?: Readonly<Record<string, string>>;
   readonly execArgv?: readonly string[];
@@ -43,17 +47,10 @@ export interface SiteParts {
   readonly rail: 'local' | 'official' | { readonly url: string };
   /** A replica of this site: same merchant, same store. */
   readonly beside?: Site;
-  /** Default: the ground's Redis, over its socket. */
-  readonly redisUrl?: string;
   readonly overrides?: ConfigObject;
 }
 
 const RETENTION = { eventsMaxLength: 10_000, receiptsMaxLength: 50_000, replicas: 1 } as const;
-
-/** Where a site on SQLite has its store. */
-export function databasePath({ directory }: Ground, { merchantId }: Pick<Site, 'merchantId'>): string {
-  return join(directory, `${merchantId}.db`);
-}
 
 /**
  * Prepares a site; nothing runs yet. Each has a relayer key of its own: two processes must not
@@ -65,10 +62,9 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
   const payTo = parts.beside?.payTo ?? privateKeyToAddress(generatePrivateKey());
   const relayerKey = generatePrivateKey();
   await chain.fundGas(privateKeyToAddress(relayerKey));
-  const sqlite = { path: databasePath(ground, { merchantId }) };
+  const sqlite = { path: join(directory, `${merchantId}.db`) };
   const own = { url: redis.url };
-  const reached = { url: parts.redisUrl ?? redis.url };
-  const storage: WorldParts['storage'] = parts.store === 'sqlite' ? { sqlite } : { redis: reached };
+  const storage: WorldParts['storage'] = parts.store === 'sqlite' ? { sqlite } : { redis: own };
   const prepared = await prepareGateway(directory, {
     backendUrl: backend.url,
     chain: { ...chain, relayerKey },
@@ -128,4 +124,53 @@ function facilitatorOf({ facilitatorUrl }: Ground, rail: SiteParts['rail']): Wor
 function againAndAgain(id: string): object {
   const operation = sampleResources(CURRENCY)[id] as { readonly backend: object };
   return { ...operation, backend: { ...operation.backend, idempotent: true } };
+}
+
+/**
+ * All that the gateways share. Each site has its own payee and its own store, so they do not affect
+ * each other.
+ */
+export interface Ground {
+  readonly chain: Chain;
+  readonly merchant: SampleBackend;
+  readonly redis: TestRedis;
+  /** The official facilitator. */
+  readonly facilitatorUrl: string;
+  readonly buyer: Buyer;
+  /** For SQLite files and configurations. */
+  readonly directory: string;
+  /** Registers an end for `stop`, which runs even when its test fails. */
+  keep(end: () => Promise<unknown>): void;
+  stop(): Promise<void>;
+}
+
+/** Starts everything that is shared, in about two seconds. */
+export async function startGround(): Promise<Ground> {
+  await using ends = new AsyncDisposableStack();
+  const directory = await temporaryDirectory(ends, 'acg-steps-');
+  const chain = ends.adopt(await startChain(), ({ stop }) => stop());
+  const backend = ends.adopt(await startSampleBackend(), ({ stop }) => stop());
+  // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it along.
+  const redis = ends.adopt(await startRedis({ args: ['--appendfsync', 'always'] }), ({ stop }) => stop());
+  const facilitator = ends.adopt(await startFacilitator(chain), ({ stop }) => stop());
+  const buyer = await createBuyer(chain);
+  const kept = ends.use(new AsyncDisposableStack());
+  const keep = (end: () => Promise<unknown>): void => kept.defer(async () => void (await end()));
+  const started = ends.move();
+  const stop = (): Promise<void> => started.disposeAsync();
+  return { chain, merchant: backend, redis, facilitatorUrl: facilitator.url, buyer, directory, keep, stop };
+}
+
+const HALT = join(import.meta.dirname, 'halt.ts');
+
+/** The step at which a process ends or stops, once. */
+export interface Halt<Step extends string> {
+  readonly at: Step;
+  readonly signal: 'SIGKILL' | 'SIGSTOP';
+}
+
+/** How a gateway is launched that halts there (`halt.ts`), or nowhere. */
+export function halted(halt: Halt<string> | undefined) {
+  if (halt === undefined) return { env: {}, execArgv: [] };
+  return { env: { HALT_AT: halt.at, HALT_SIGNAL: halt.signal }, execArgv: ['--import', HALT] };
 }

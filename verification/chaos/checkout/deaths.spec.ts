@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
-import { comeBack, type Death, dieAt, dieAtBackend, fateOf } from './deaths.ts';
-import { type Ground, startGround } from './ground.ts';
-import { callFor } from './keyed-call.ts';
-import { startReplica } from './replica.ts';
+import { AT_BACKEND, comeBack, type Death, dieAt, dieAtBackend, fateOf, startReplica } from './deaths.ts';
+import { callFor, type Ground, type KeyedCall, startGround } from './ground.ts';
 
 /** Most of the time is waiting for a lease to end. */
 const AT_ONCE = 6;
@@ -61,4 +59,43 @@ describe('a checkout whose gateway on Redis dies', { concurrency: AT_ONCE, timeo
     await dieAt(call, site, 'after_read');
     await comeBack(ground, call, fateOf(death), replica);
   });
+});
+
+const ON_SQLITE: readonly Death<Exclude<CheckoutStep, 'after_read'>>[] = [
+  { operation: 'completeCheckoutSession', at: 'after_claim' },
+  { operation: 'completeCheckoutSession', at: 'after_merchant' },
+  { operation: 'completeCheckoutSession', at: 'after_finish' },
+  { operation: 'createCheckoutSession', at: 'after_merchant' },
+  { operation: 'cancelCheckoutSession', at: 'after_finish' },
+];
+
+/**
+ * acp 12.9 without Redis: the one gateway dies repeatedly over the same file, then every call is
+ * sent again.
+ */
+describe('checkouts whose gateway on SQLite died', { concurrency: true, timeout: TIMEOUT_MS }, () => {
+  let ground: Ground;
+  let baseUrl: string;
+  const left = new Map<Death, KeyedCall>();
+  before(async () => {
+    ground = await startGround();
+    const site = await ground.site({ store: 'sqlite' });
+    ({ baseUrl } = site);
+    for (const death of ON_SQLITE) {
+      const call = await callFor(ground, death.operation);
+      left.set(death, call);
+      await dieAt(call, site, death.at);
+    }
+    for (const [death, call] of await dieAtBackend(ground, site)) left.set(death, call);
+    await site.start();
+  });
+  after(() => ground.stop());
+
+  for (const death of [...ON_SQLITE, ...AT_BACKEND]) {
+    const { operation, at } = death;
+    const fate = fateOf(death);
+    it(`${operation} at "${at}": ${fate.kept ? 'replayed' : 'ended'} after the restart, one answer, the backend called ${fate.asked}x`, async () => {
+      await comeBack(ground, left.get(death) ?? assert.fail('no gateway died'), fate, baseUrl);
+    });
+  }
 });

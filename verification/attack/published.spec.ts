@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { after, before, describe } from 'node:test';
+import { Redis } from 'ioredis';
 import { toEventSelector } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
+import { callTool } from '../../spec/adapters/mcp/post.ts';
 import { decode, encode } from '../../spec/e2e/proofs.ts';
 import { chainActors } from '../../spec/payments/x402/chain/chain-actors.ts';
 import { termsFor } from '../../spec/payments/x402/signing.ts';
 import { createBuyer } from '../../spec/support/buyer.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../spec/support/hostile-facilitator.ts';
 import { eventually, receiptWhen } from '../../spec/support/records.ts';
+import { startRedis, type TestRedis } from '../../spec/support/redis.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
-import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './payments/channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, causedBy, type Seen } from './payments/channels.ts';
 
 /** What the published attacks buy. */
 const INPUT = { city: 'Berlin' };
@@ -20,14 +25,20 @@ const PRICE_UNITS = 10_000n;
 const NETWORK = 'eip155:31337';
 
 describe('published attacks on payments, tokens and keys, as published', () => {
-  let testbed: PublishedTestbed['testbed'];
-  let proofOf: PublishedTestbed['proofOf'];
-  let bring: PublishedTestbed['bring'];
-  let came: PublishedTestbed['came'];
+  let testbed: Testbed;
   before(async () => {
-    ({ testbed, proofOf, bring, came } = await openPublishedTestbed());
+    testbed = await openTestbed({ overrides: ALL_CHANNELS });
   });
   after(() => testbed.close());
+  /** A proof as the chain shows it: without the token that the gateway issued to its buyer. */
+  const proofOf = async (): Promise<string> => {
+    const proof = decode(await testbed.proof('market_report', INPUT));
+    delete proof.extensions;
+    return encode(proof);
+  };
+  const bring = (proof: string, channel = 0): Promise<Seen> =>
+    buy(testbed.gateway.url, CHANNELS[channel % CHANNELS.length] ?? 'http', { ...RESOURCE, proof });
+  const came = (action: () => Promise<void>) => causedBy(testbed, action);
 
   attack(
     ['I1', 'X15'],
@@ -191,37 +202,97 @@ async function fillNonce({ chain }: Testbed): Promise<void> {
   await chain.send(relayer, relayer, '0x');
 }
 
-/** A gateway that sells over every channel, with a buyer and a chain. */
-interface PublishedTestbed {
-  readonly testbed: Testbed;
-  /** A proof as the chain shows it: without the token that the gateway issued to its buyer. */
-  proofOf(): Promise<string>;
-  /** Brings a proof over one of the channels, by its number. */
-  bring(proof: string, channel?: number, headers?: Readonly<Record<string, string>>): Promise<Seen>;
-  /** What an action caused: units paid to the merchant, requests sent to the backend. */
-  came(action: () => Promise<void>): Promise<readonly [units: bigint, executions: number]>;
-}
-
-async function openPublishedTestbed(): Promise<PublishedTestbed> {
-  const testbed = await openTestbed({ overrides: ALL_CHANNELS });
-  return {
-    testbed,
-    async proofOf() {
-      const proof = decode(await testbed.proof('market_report', INPUT));
-      delete proof.extensions;
-      return encode(proof);
-    },
-    bring: (proof, channel = 0, headers = {}) =>
-      buy(testbed.gateway.url, CHANNELS[channel % CHANNELS.length] ?? 'http', { ...RESOURCE, proof, headers }),
-    async came(action) {
-      const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
-      await action();
-      return [(await testbed.income()) - income, testbed.backend.requests.length - executions];
-    },
-  };
-}
-
 /** Answers that delivered. */
 function granted(answers: readonly Seen[]): number {
   return answers.filter(({ outcome }) => outcome === 'delivered').length;
 }
+
+/**
+ * Bytes of a body after which the answer must have arrived: the cap, and the buffers of both
+ * kernels.
+ */
+const MOST_SENT_BYTES = 8_000_000;
+
+describe('published attacks on channels and libraries, as published', () => {
+  let redis: TestRedis;
+  let testbed: Testbed;
+  before(async () => {
+    redis = await startRedis();
+    testbed = await openTestbed({ overrides: ALL_CHANNELS, storage: { redis: { url: redis.url } } });
+  });
+  after(async () => {
+    await testbed.close();
+    await redis.stop();
+  });
+
+  attack(
+    ['I9', 'A5'],
+    'CVE-2026-25536: concurrent clients with the same JSON-RPC id each get their own answer',
+    async () => {
+      const cities = Array.from({ length: 100 }, (_, n) => `City ${n}`);
+      const answers = await Promise.all(
+        cities.map((city) => callTool(testbed.gateway.url, 'free_market_report', { city })),
+      );
+      assert.deepEqual(
+        answers.map(({ structuredContent }) => structuredContent?.['city']),
+        cities,
+      );
+    },
+  );
+
+  for (const path of ['/mcp', '/a2a', '/api/resources/cities/invoke'])
+    attack(['I11', 'B1'], `CVE-2026-39313: a body without end to ${path} is refused and not read further`, async () => {
+      const { hostname, port } = new URL(testbed.gateway.url);
+      const socket = connect(Number(port), hostname);
+      let text = '';
+      let answered = false;
+      socket.on('data', (piece) => {
+        text += piece.toString();
+        answered = true;
+      });
+      socket.on('error', () => undefined);
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      );
+      const piece = `2000\r\n${' '.repeat(0x2000)}\r\n`;
+      let sent = 0;
+      for (; !answered && sent < MOST_SENT_BYTES; sent += 0x2000)
+        if (!socket.write(piece))
+          await Promise.race([once(socket, 'drain'), once(socket, 'data'), once(socket, 'close')]);
+        else await new Promise(setImmediate);
+      assert.match(text, /^HTTP\/1\.1 413 /);
+      socket.destroy();
+    });
+
+  attack(
+    ['I13', 'O10'],
+    'CVE-2025-49844: no input becomes a Redis script, and the set of scripts never changes',
+    async () => {
+      const client = new Redis(redis.socketPath);
+      const scripts = async (): Promise<string> =>
+        /number_of_cached_scripts:(\d+)/.exec(await client.info('memory'))?.[1] ?? '';
+      try {
+        const purchase = async (key: string): Promise<number> => {
+          const proof = await testbed.proof('market_report', { city: 'Rome' });
+          const headers = { 'idempotency-key': key };
+          return (
+            await buy(testbed.gateway.url, 'http', {
+              resourceId: 'market_report',
+              input: { city: 'Rome' },
+              proof,
+              headers,
+            })
+          ).status;
+        };
+        assert.equal(await purchase('a plain key'), 200);
+        const before = await scripts();
+        for (const key of ["'); redis.call('FLUSHALL') --", '"]] return 1 --[[', '{tag}} SLOT'])
+          assert.ok([200, 400].includes(await purchase(key)), key);
+        assert.equal(await scripts(), before);
+        assert.ok((await client.dbsize()) > 0);
+      } finally {
+        await client.quit();
+      }
+    },
+  );
+});

@@ -1,3 +1,0 @@
-import { describeDeaths } from './describe.ts';
-
-describeDeaths({ store: 'sqlite', rail: 'local' });
