@@ -3,15 +3,19 @@ import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { CHECKOUT_CHANNEL } from '../../src/checkouts/attempts.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import { retryAfterS } from '../../src/checkouts/leases.ts';
 import type { SealingKey } from '../../src/crypto/seal.ts';
 import {
+  away,
   bytesOf,
   COMPLETE,
   DAY_MS,
   freshBed,
+  LEASE_MS,
   LOST,
   NOT_EXECUTED,
-  OTHER_SECRET,
+  OTHER_KEY,
   REFUSED,
   SETTINGS,
   story,
@@ -57,12 +61,6 @@ describe('a keyed call', () => {
     ['200 backend'],
     ['conflict', OTHER_BODY],
   ]);
-  const spelled = { ...COMPLETE, body: { a: 1, b: [{ c: 2, d: 3 }] } };
-  story(bed, 'is the same call when its body is spelled otherwise', {}, [
-    ['200 backend', spelled],
-    ['200 kept', { ...COMPLETE, body: { b: [{ d: 3, c: 2 }], a: 1 } }],
-    ['conflict', { ...COMPLETE, body: { ...spelled.body, e: null } }],
-  ]);
   story(bed, 'keeps a refusal below 500 like any other answer', { turns: [REFUSED], posts: 1, orders: 0 }, [
     ['409 backend {"refused":1}'],
     ['409 kept {"refused":1}'],
@@ -92,13 +90,6 @@ describe('a keyed call', () => {
     assert.equal(bed.backend.posts.length, 1);
   });
 
-  it('20 at the same time: one runs, nineteen are in flight', async () => {
-    const ends = await Promise.all(Array.from({ length: 20 }, () => bed.gateway().run()));
-    assert.equal(ends.filter((end) => end.kind === 'answered').length, 1);
-    assert.equal(ends.filter((end) => end.kind === 'in_flight').length, 19);
-    assert.equal(bed.backend.orders('cs_1'), 1);
-  });
-
   it('sends the backend one key over all attempts and gateways, and counts the attempts', async () => {
     bed.backend.next(unknown(false, 'status'), unknown(false));
     for (const _attempt of [1, 2, 3]) await bed.gateway().run();
@@ -108,21 +99,6 @@ describe('a keyed call', () => {
       bed.backend.posts,
       [1, 2, 3].map((number) => ({ operation, backendKey, number })),
     );
-  });
-
-  it('is another one on another operation, session, client or deployment, even with one key', async () => {
-    const gateway = bed.gateway();
-    const calls = [
-      COMPLETE,
-      { ...COMPLETE, sessionId: 'cs_2' },
-      { ...COMPLETE, operation: 'updateCheckoutSession' as const },
-      { ...COMPLETE, operation: 'cancelCheckoutSession' as const },
-      { ...COMPLETE, operation: 'createCheckoutSession' as const, sessionId: undefined },
-      { ...COMPLETE, clientId: 'another' },
-    ];
-    for (const call of calls) assert.match(textOf(await gateway.run(call)), /^200 backend /, JSON.stringify(call));
-    for (const call of calls) assert.match(textOf(await gateway.run(call)), /^200 kept /);
-    assert.equal(new Set(bed.backend.posts.map(({ backendKey }) => backendKey)).size, calls.length);
   });
 
   for (const [operation, sessionId] of [
@@ -160,11 +136,6 @@ describe('a keyed call', () => {
     bed.pass(7 * DAY_MS + TIMEOUT_MS);
     assert.match(textOf(await bed.gateway(shortly).run()), /^200 session /);
     assert.equal(bed.backend.orders('cs_1'), 1);
-  });
-
-  it('has another name under another secret: a change frees every key', async () => {
-    await bed.gateway().run();
-    assert.match(textOf(await bed.gateway({ settings: OTHER_SECRET }).run()), /^200 backend /);
   });
 });
 
@@ -208,14 +179,6 @@ describe('a change of the keys that answers are sealed with', () => {
     assert.equal(bed.backend.orders('cs_1'), 1);
   });
 
-  it('is noticed by one of many calls at a time', async () => {
-    await gateway(OLD).run();
-    bed.backend.nextReads({ shows: 'unreadable' });
-    const ends = await Promise.all(Array.from({ length: 10 }, () => gateway(NEW).run()));
-    assert.deepEqual(new Set(ends.map(textOf)), new Set(['in_flight 1']));
-    assert.equal(bed.backend.posts.length, 1);
-  });
-
   it('an answer that is sealed each time with a key that is gone ends as unavailable', async () => {
     await gateway(OLD).run();
     const claim = async () => ({ kind: 'completed', status: 200, sealed: randomUUID() }) as const;
@@ -246,4 +209,209 @@ describe('the steps of a call', () => {
       [...first, ...again].map((step) => ({ step, operation })),
     );
   });
+});
+
+const never = <T>(): Promise<T> => new Promise(() => undefined);
+
+/** The part of acp 12.9 that one process can show; the backend ignores keys. */
+describe('a gateway that dies', () => {
+  const bed = freshBed();
+  const claimed: Partial<CheckoutClaims> = { claim: (claim) => bed.claims.claim(claim).then(never<never>) };
+
+  for (const [at, ordered, turns, claims] of [
+    ['after the claim', false, [], claimed],
+    ['before the request is sent', false, [{ ...LOST, acts: false }], {}],
+    ['while the backend works', true, [LOST], {}],
+    ['after the answer of the backend', true, [], { finish: never }],
+  ] as const)
+    it(`${at}: in flight until the lease ends, then ${ordered ? 'found in the session' : 'run once'}; one order`, async () => {
+      bed.backend.next(...turns);
+      await bed.gateway({ claims }).begin();
+      const gateway = bed.gateway();
+      assert.equal(textOf(await gateway.run()), 'in_flight 1');
+      bed.pass(LEASE_MS - 1);
+      assert.equal(textOf(await gateway.run()), 'in_flight 1');
+      bed.pass(1);
+      const end = await gateway.run();
+      assert.match(textOf(end), ordered ? /^200 session / : /^200 backend /);
+      assert.deepEqual(bytesOf(await gateway.run()), bytesOf(end));
+      assert.equal(bed.backend.orders('cs_1'), 1);
+      assert.deepEqual(gateway.reports, ['in_flight', 'in_flight', 'again', 'lease expired', 'done']);
+    });
+
+  it('while it reads the session back: the next one reads again', async () => {
+    bed.backend.next(unknown(true, 'reset'));
+    await bed.gateway().run();
+    await bed.gateway({ claims: { finish: never } }).begin();
+    bed.pass(LEASE_MS);
+    assert.match(textOf(await bed.gateway().run()), /^200 session /);
+    assert.equal(bed.backend.orders('cs_1'), 1);
+  });
+
+  it('only for a while, after the backend has answered: the answer of the one that took over counts', async () => {
+    const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
+    const finish: CheckoutClaims['finish'] = (...end) => woken.then(() => bed.claims.finish(...end));
+    const stopped = bed.gateway({ claims: { finish } });
+    const stoppedEnd = stopped.run();
+    while (bed.backend.posts.length === 0) await new Promise(setImmediate);
+    assert.equal(textOf(await bed.gateway().run()), 'in_flight 1');
+    bed.pass(LEASE_MS);
+    const found = await bed.gateway().run();
+    assert.match(textOf(found), /^200 session /);
+    wake();
+    assert.equal(textOf(await stoppedEnd), 'in_flight 1');
+    assert.deepEqual(stopped.reports, ['first', 'fenced']);
+    assert.deepEqual(bytesOf(await stopped.run()), bytesOf(found));
+    assert.equal(bed.backend.orders('cs_1'), 1);
+  });
+});
+
+/** The ends of attempts are lost. */
+const NO_ENDS: Partial<CheckoutClaims> = { finish: away, unknown: away, release: away };
+
+/** acp 12.8: what a store that is away changes. */
+describe('a store that is away', () => {
+  const bed = freshBed();
+  /** Claims take so long, all of them or the first one. */
+  const slowClaims = (ms: number, most = Number.POSITIVE_INFINITY): Partial<CheckoutClaims> => {
+    let claims = 0;
+    return {
+      async claim(wanted) {
+        const claimed = await bed.claims.claim(wanted);
+        claims += 1;
+        if (claims <= most) bed.pass(ms);
+        return claimed;
+      },
+    };
+  };
+
+  it('at the claim: the backend is not called', async () => {
+    const gateway = bed.gateway({ claims: { claim: away } });
+    assert.equal(textOf(await gateway.run()), 'unavailable');
+    assert.equal(bed.backend.posts.length, 0);
+    assert.deepEqual(gateway.reports, ['unavailable']);
+  });
+
+  it('for the reply to a claim only: the claim is sent once more, and is recognised', async () => {
+    const owners: string[] = [];
+    const claim: CheckoutClaims['claim'] = async (wanted) => {
+      owners.push(wanted.owner);
+      const claimed = await bed.claims.claim(wanted);
+      return owners.length === 1 ? away() : claimed;
+    };
+    const gateway = bed.gateway({ claims: { claim } });
+    assert.match(textOf(await gateway.run()), /^200 backend /);
+    assert.equal(new Set(owners).size, 1);
+    assert.equal(owners.length, 2);
+    assert.deepEqual(gateway.reports, ['first']);
+  });
+
+  it('for as long as a command may take: the claim is not repeated', async () => {
+    let sent = 0;
+    const claim = async (): Promise<never> => {
+      sent += 1;
+      bed.pass(500);
+      return away();
+    };
+    assert.equal(textOf(await bed.gateway({ claims: { claim } }).run()), 'unavailable');
+    assert.equal(sent, 1);
+  });
+
+  it('for a moment at the end: the answer is kept at the third try, within about a second', async () => {
+    let tries = 0;
+    const finish: CheckoutClaims['finish'] = (...end) => {
+      tries += 1;
+      return tries < 3 ? away() : bed.claims.finish(...end);
+    };
+    const gateway = bed.gateway({ claims: { finish } });
+    const began = bed.now();
+    assert.match(textOf(await gateway.run()), /^200 backend /);
+    assert.ok(bed.now() - began <= 1_500, `${bed.now() - began} ms`);
+    assert.match(textOf(await bed.gateway().run()), /^200 kept /);
+    assert.deepEqual(gateway.reports, ['first']);
+  });
+
+  it("at the end: the backend's answer is sent all the same, and a retry finds the order in the session", async () => {
+    const gateway = bed.gateway({ claims: NO_ENDS });
+    assert.match(textOf(await gateway.run()), /^200 backend /);
+    assert.deepEqual(gateway.reports, ['first', 'unstored']);
+    assert.match(textOf(await bed.gateway().run()), /^in_flight /);
+    bed.pass(LEASE_MS);
+    assert.match(textOf(await bed.gateway().run()), /^200 session /);
+    assert.equal(bed.backend.orders('cs_1'), 1);
+  });
+
+  it('at an unknown end or one that did not happen: counted, and the lease ends by itself', async () => {
+    const gateway = bed.gateway({ claims: NO_ENDS });
+    bed.backend.next(unknown(false, 'reset'), NOT_EXECUTED);
+    assert.equal(textOf(await gateway.run()), 'failed: reset');
+    bed.pass(LEASE_MS);
+    assert.equal(textOf(await gateway.run()), 'unreachable');
+    const [first, second] = [
+      ['first', 'unknown: reset', 'unstored'],
+      ['again', 'lease expired', 'unstored'],
+    ];
+    assert.deepEqual(gateway.reports, [first, second].flat());
+    bed.pass(LEASE_MS);
+    assert.match(textOf(await bed.gateway().run()), /^200 backend /);
+  });
+
+  it('so slow that the lease is nearly over: the lease is renewed before the backend is called', async () => {
+    bed.backend.next(LOST);
+    const gateway = bed.gateway({ claims: slowClaims(LEASE_MS - TIMEOUT_MS, 1) });
+    await gateway.begin();
+    assert.equal(bed.backend.posts.length, 1);
+    bed.pass(TIMEOUT_MS);
+    assert.match(textOf(await bed.gateway().run()), /^in_flight /);
+    assert.deepEqual(gateway.reports, ['first']);
+  });
+
+  it('slow every time: the backend is not called, and the key is free at once', async () => {
+    assert.equal(textOf(await bed.gateway({ claims: slowClaims(LEASE_MS - TIMEOUT_MS) }).run()), 'unavailable');
+    assert.equal(bed.backend.posts.length, 0);
+    assert.match(textOf(await bed.gateway().run()), /^200 backend /);
+  });
+});
+
+describe('a store that loses its data during a call', () => {
+  const bed = freshBed();
+  const empty = freshBed();
+  /** Claims on a store, and ends on another one without anything in it. */
+  const emptied = () => {
+    const { finish, unknown, release, own, ownership } = empty.claims;
+    return bed.gateway({ claims: { finish, unknown, release, own, ownership } });
+  };
+  const afterwards = () => bed.gateway({ claims: empty.claims });
+
+  it("gives the backend's answer, and keeps it", async () => {
+    const gateway = emptied();
+    assert.match(textOf(await gateway.run()), /^200 backend /);
+    assert.match(textOf(await afterwards().run()), /^200 kept /);
+    assert.equal(textOf(await afterwards().run({ ...COMPLETE, body: {} })), 'conflict');
+    assert.deepEqual(gateway.reports, ['first']);
+  });
+
+  it('remembers an unknown end: neither this key nor another one on the session is a first call', async () => {
+    for (const { key } of [COMPLETE, OTHER_KEY]) {
+      const call = { ...COMPLETE, sessionId: `cs_${key}` };
+      bed.backend.next(unknown(true));
+      assert.equal(textOf(await emptied().run(call)), 'failed: timeout');
+      assert.match(textOf(await afterwards().run({ ...call, key })), /^200 session /);
+      assert.equal(bed.backend.orders(call.sessionId), 1);
+    }
+  });
+});
+
+describe('when to ask again', () => {
+  for (const [ageMs, leftMs, seconds] of [
+    [0, 28_000, 1],
+    [1_000, 27_000, 1],
+    [1_001, 26_999, 2],
+    [9_500, 18_500, 10],
+    [27_000, 1_000, 1],
+    [27_500, 500, 1],
+    [30_000, 0, 1],
+    [30_000, -5_000, 1],
+  ] as const)
+    it(`${ageMs} ms old with ${leftMs} ms left: ${seconds} s`, () => assert.equal(retryAfterS(ageMs, leftMs), seconds));
 });

@@ -4,8 +4,7 @@ import { decided, readDecision } from '../../src/cli/decide.ts';
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { RETRY_WINDOW_MS } from '../../src/payments/ledger/transitions.ts';
 import { leaveToOperator } from '../../src/payments/settlement/reconciler.ts';
-import { HASH } from '../payments/settlement/scripted-rail.ts';
-import { worldOfEachTest } from '../payments/settlement/world.ts';
+import { HASH, worldOfEachTest } from '../payments/settlement/world.ts';
 
 describe('acg reconcile --decide', () => {
   const world = worldOfEachTest();

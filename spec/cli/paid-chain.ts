@@ -4,7 +4,6 @@ import { replayKey } from '../../src/payments/x402/wire/payload-schema.ts';
 import type { Eip3009Authorization, Proof } from '../../src/payments/x402/wire/types.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { MULTICALL3_ABI, MULTICALL3_ADDRESS, TOKEN_ABI } from '../../tools/local-world/contracts.ts';
-import { chainActors } from '../payments/x402/chain/chain-actors.ts';
 import {
   authorize,
   freshAccount,
@@ -14,6 +13,7 @@ import {
   type Terms,
   termsFor,
 } from '../payments/x402/signing.ts';
+import { chainActors } from '../payments/x402/stage.ts';
 
 /** The clock of this chain is moved: every authorization outlives that. Unix seconds. */
 const FAR_AHEAD = '9999999999';

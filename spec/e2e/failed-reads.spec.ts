@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
-import { type Fault, startFaultyNode } from '../payments/x402/faulty-node.ts';
+import { type Fault, startFaultyNode } from '../payments/x402/stage.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import type { HttpServer } from '../support/http-server.ts';

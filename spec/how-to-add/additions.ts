@@ -139,7 +139,10 @@ function lineWriter(res: Response): ResponseWriter {
   edits: {
     'src/app/mount-adapters.ts': all(
       importing(`import { linesAdapter } from '../adapters/lines/adapter.ts';`),
-      before(`  if (protocols.http.enabled)`, `  if (protocols.lines.enabled) mount('lines', ['/lines/:id'], linesAdapter());\n`),
+      before(
+        `  if (protocols.http.enabled)`,
+        `  if (protocols.lines.enabled) mount('lines', ['/lines/:id'], linesAdapter());\n`,
+      ),
     ),
     'src/events/event.ts': behind(`export type Protocol = 'http' | `, `'lines' | `),
     'src/payments/ledger/invariants.ts': behind(`const CHANNELS: ReadonlySet<unknown> = new Set([`, `'lines', `),

@@ -14,7 +14,7 @@ import { sqliteCommits } from '../../src/store/sqlite/open.ts';
 import { event } from '../payments/ledger/samples.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { modelCommits } from './model.ts';
-import { temporaryDirectory } from './temporary.ts';
+import { temporaryDirectory } from './opened.ts';
 
 const HOUR_MS = 3_600_000;
 const MAX_EVENTS = 1_000;

@@ -1,24 +1,58 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { Claim, Owning } from '../../src/checkouts/claims.ts';
+import type { Claim, Claimed, Hold, Owning, Unknown } from '../../src/checkouts/claims.ts';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
-import {
-  BRIEF_MS,
-  checkoutClaim,
-  digestOf,
-  FIRST,
-  grantedAfter,
-  holdOf,
-  LONG_MS,
-  nextOf,
-  timeless,
-} from './checkout-samples.ts';
 import { clockOf, clockPast, type OpenStore, opened } from './opened.ts';
 
+/** Longer than any test lasts, milliseconds. */
+const LONG_MS = 600_000;
+/** Over at the next look at the clock, milliseconds. */
+const BRIEF_MS = 1;
+
+/** 43 characters, as names, locks and fingerprints have. */
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url');
+}
+
+/** A claim of a key and a session of its own, with `changes`. */
+export function checkoutClaim(changes: Partial<Claim> = {}): Claim {
+  return {
+    name: digestOf(randomUUID()),
+    lock: digestOf(randomUUID()),
+    fingerprint: digestOf('body'),
+    owner: randomUUID(),
+    leaseMs: LONG_MS,
+    keepMs: LONG_MS,
+    ...changes,
+  };
+}
+
+/** The same key and session, asked for by a new attempt. */
+export function nextOf(claim: Claim, changes: Partial<Claim> = {}): Claim {
+  return { ...claim, owner: randomUUID(), ...changes };
+}
+
+/** What ends an attempt that was granted. */
+export function holdOf({ name, lock, fingerprint, owner }: Claim, fence = 1): Hold {
+  return { name, lock, fingerprint, owner, fence };
+}
+
+/** A first attempt that is granted, and a later one whose earlier attempt has an unknown end. */
+const FIRST: Claimed = { kind: 'granted', fence: 1 };
+function grantedAfter(why: Unknown, fence: number, otherKey = false): object {
+  return { kind: 'granted', fence, earlier: { why, otherKey } };
+}
+
+/** An answer without its times. */
+function timeless(claimed: Claimed): object {
+  return JSON.parse(
+    JSON.stringify(claimed, (name, value) => (/^(?:age|leaseLeft|since)Ms$/.test(name) ? undefined : value)),
+  );
+}
+
 const ANSWER = { status: 200, sealed: 'k1.sealed_-', keepMs: LONG_MS };
-const REFUSED = { ...ANSWER, status: 409 };
 const TIMEOUT = { why: 'timeout', keepMs: LONG_MS } as const;
 /** Longest that a store may take to answer here, milliseconds. */
 const SLOW_MS = 60_000;
@@ -69,32 +103,6 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.deepEqual(kinds, [JSON.stringify(FIRST), ...Array(49).fill(JSON.stringify({ kind: 'in_flight' }))]);
     });
 
-    it('belong to their body in every state', async () => {
-      const { finish, unknown } = store().checkouts;
-      const [running, open, done] = [await granted(), await granted(), await granted()];
-      await unknown(holdOf(open), TIMEOUT);
-      await finish(holdOf(done), ANSWER);
-      for (const claim of [running, open, done])
-        assert.deepEqual(await claimed({ ...claim, fingerprint: digestOf('another') }), { kind: 'conflict' });
-      assert.deepEqual(await asked(nextOf(open)), grantedAfter('timeout', 2));
-    });
-
-    it('run again when the end of the last attempt is unknown, and that attempt can end nothing any more', async () => {
-      const { finish, unknown, release } = store().checkouts;
-      const claim = await granted();
-      for (const _ of ['once', 'twice']) assert.equal(await unknown(holdOf(claim), TIMEOUT), true);
-      const next = nextOf(claim);
-      for (const _ of ['once', 'twice']) assert.deepEqual(await asked(next), grantedAfter('timeout', 2));
-      assert.equal(await finish(holdOf(claim), ANSWER), false);
-      assert.equal(await unknown(holdOf(claim), TIMEOUT), false);
-      assert.equal(await release(holdOf(claim)), false);
-      assert.equal(await finish(holdOf(next), ANSWER), false, 'of the right attempt, but not of its fence');
-      assert.equal(await finish(holdOf(next, 2), ANSWER), true);
-      assert.deepEqual(await asked(claim), { kind: 'completed', status: 200, sealed: ANSWER.sealed });
-      assert.equal(await unknown(holdOf(next, 2), TIMEOUT), false, 'what is done stays');
-      assert.equal(await release(holdOf(next, 2)), false);
-    });
-
     it('run again when a lease ended, with the age of the attempt', async () => {
       const claim = await granted({ leaseMs: BRIEF_MS });
       await later();
@@ -103,28 +111,6 @@ export function checkoutContract(name: string, open: OpenStore): void {
       const { sinceMs } = (reply.kind === 'granted' ? reply.earlier : undefined) ?? assert.fail();
       assert.ok(sinceMs > BRIEF_MS && sinceMs < SLOW_MS);
       assert.deepEqual(await asked(nextOf(claim)), { kind: 'in_flight' });
-    });
-
-    it('get a new lease by the same claim, also when the last one ended without a take-over', async () => {
-      const claim = await granted({ leaseMs: BRIEF_MS });
-      await later();
-      assert.deepEqual(await claimed({ ...claim, leaseMs: LONG_MS }), FIRST);
-      assert.deepEqual(await asked(nextOf(claim)), { kind: 'in_flight' });
-      assert.equal(await store().checkouts.finish(holdOf(claim), ANSWER), true);
-    });
-
-    it('leave nothing behind when they are released, but for an earlier unknown end', async () => {
-      const { unknown, release } = store().checkouts;
-      const claim = await granted();
-      for (const _ of ['once', 'twice']) assert.equal(await release(holdOf(claim)), true);
-      const next = nextOf(claim, { fingerprint: digestOf('another') });
-      assert.deepEqual(await claimed(next), FIRST);
-      assert.equal(await release(holdOf(claim)), false, 'another attempt began');
-      await unknown(holdOf(next), TIMEOUT);
-      const third = nextOf(next);
-      assert.deepEqual(await asked(third), grantedAfter('timeout', 2));
-      for (const _ of ['once', 'twice']) assert.equal(await release(holdOf(third, 2)), true);
-      assert.deepEqual(await asked(nextOf(next)), grantedAfter('timeout', 3));
     });
 
     it('exclude one another on a session, whatever their keys, until the end is known', async () => {
@@ -149,45 +135,6 @@ export function checkoutContract(name: string, open: OpenStore): void {
       );
     });
 
-    it('are known to be settled on a session by an answer, but not by a refusal of another key', async () => {
-      const { finish, unknown } = store().checkouts;
-      for (const [answer, after] of [
-        [ANSWER, FIRST],
-        [REFUSED, grantedAfter('timeout', 1, true)],
-      ] as const) {
-        const one = await granted();
-        await unknown(holdOf(one), TIMEOUT);
-        const two = checkoutClaim({ lock: one.lock });
-        assert.deepEqual(await asked(two), grantedAfter('timeout', 1, true));
-        await finish(holdOf(two), answer);
-        assert.deepEqual(await asked(checkoutClaim({ lock: one.lock })), after);
-      }
-    });
-
-    it('do not go on when another key took the session over', async () => {
-      const { finish } = store().checkouts;
-      const slow = await granted({ leaseMs: BRIEF_MS });
-      await later();
-      const other = checkoutClaim({ lock: slow.lock });
-      assert.deepEqual(await asked(other), grantedAfter('lease_expired', 1, true));
-      assert.deepEqual(await asked({ ...slow, leaseMs: LONG_MS }), { kind: 'session_busy' });
-      await finish(holdOf(other), ANSWER);
-      assert.deepEqual(await asked({ ...slow, leaseMs: LONG_MS }), grantedAfter('lease_expired', 2));
-    });
-
-    it('run again when the kept answer cannot be opened, and only for this one', async () => {
-      const { finish } = store().checkouts;
-      const claim = await granted();
-      await finish(holdOf(claim), ANSWER);
-      const kept = { kind: 'completed', status: 200, sealed: ANSWER.sealed };
-      assert.deepEqual(await asked(nextOf(claim, { unopened: 'older' })), kept);
-      const next = nextOf(claim, { unopened: ANSWER.sealed });
-      assert.deepEqual(await asked(next), grantedAfter('unopened', 2));
-      assert.deepEqual(await asked(nextOf(claim, { unopened: ANSWER.sealed })), { kind: 'in_flight' });
-      await finish(holdOf(next, 2), { ...ANSWER, sealed: 'newer' });
-      assert.deepEqual(await asked(nextOf(claim, { unopened: ANSWER.sealed })), { ...kept, sealed: 'newer' });
-    });
-
     it('are forgotten when their time is over, in every state, with the session', async () => {
       const { finish, unknown } = store().checkouts;
       const keepMs = BRIEF_MS;
@@ -199,42 +146,6 @@ export function checkoutContract(name: string, open: OpenStore): void {
       for (const over of [running, open, done]) {
         assert.deepEqual(await claimed(checkoutClaim({ lock: over.lock })), FIRST);
         assert.deepEqual(await claimed(nextOf(over, { lock: undefined, fingerprint: digestOf('new') })), FIRST);
-      }
-    });
-
-    it('end as they did when the store lost them meanwhile, and belong to their body still', async () => {
-      const { finish, unknown, release } = store().checkouts;
-      const [done, open, off, none] = [
-        checkoutClaim(),
-        checkoutClaim(),
-        checkoutClaim({ lock: undefined }),
-        checkoutClaim(),
-      ];
-      for (const _ of ['once', 'twice']) {
-        assert.equal(await finish(holdOf(done), ANSWER), true);
-        for (const doubted of [open, off]) assert.equal(await unknown(holdOf(doubted, 2), TIMEOUT), true);
-        assert.equal(await release(holdOf(none)), true);
-      }
-      assert.deepEqual(await claimed(nextOf(done)), { kind: 'completed', status: 200, sealed: ANSWER.sealed });
-      assert.deepEqual(await claimed(checkoutClaim({ lock: done.lock })), FIRST);
-      assert.deepEqual(await claimed(nextOf(open, { fingerprint: digestOf('another') })), { kind: 'conflict' });
-      const second = checkoutClaim({ lock: open.lock });
-      assert.deepEqual(await asked(second), grantedAfter('timeout', 1, true));
-      assert.equal(await release(holdOf(second)), true);
-      for (const doubted of [open, off]) assert.deepEqual(await asked(nextOf(doubted)), grantedAfter('timeout', 3));
-      assert.deepEqual(await claimed(none), FIRST);
-    });
-
-    it('end with the key alone when another one took the session of a store that lost its data', async () => {
-      const { finish, unknown } = store().checkouts;
-      for (const end of [
-        (claim: Claim) => finish(holdOf(claim), ANSWER),
-        (claim: Claim) => unknown(holdOf(claim), TIMEOUT),
-      ]) {
-        const lost = checkoutClaim();
-        await granted({ lock: lost.lock });
-        assert.equal(await end(lost), true);
-        assert.deepEqual(await asked(checkoutClaim({ lock: lost.lock })), { kind: 'session_busy' });
       }
     });
 

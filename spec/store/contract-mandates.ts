@@ -8,8 +8,8 @@ import { event, holder, move, recordIn, terms } from '../payments/ledger/samples
 import { clockPast, done, LEASE_MS, type OpenStore, opened } from './opened.ts';
 
 /** Callers at once, and how many of them a budget allows. */
-export const CALLERS = 200;
-export const BUDGET = 100;
+const CALLERS = 200;
+const BUDGET = 100;
 
 export const reserveWith = (ledger: PaymentLedger, claim: MandateClaim, changes: Partial<PaymentTerms> = {}) =>
   ledger.reserve({
@@ -17,7 +17,7 @@ export const reserveWith = (ledger: PaymentLedger, claim: MandateClaim, changes:
     owner: randomUUID(),
     leaseMs: LEASE_MS,
   });
-export const budget = (id: string, units = 1) => [useOf(id, { units: `${units}`, budgetUnits: `${BUDGET}` })];
+const budget = (id: string, units = 1) => [useOf(id, { units: `${units}`, budgetUnits: `${BUDGET}` })];
 export const refused = (answer: Reservation): string => (answer.kind === 'mandate' ? answer.reason : answer.kind);
 const settled = async (ledger: PaymentLedger, record: PaymentRecord): Promise<PaymentRecord> =>
   done(await ledger.advance(move(done(await ledger.advance(move(record, 'settling'))), 'settled')));
@@ -61,21 +61,6 @@ export function mandateContract(name: string, open: OpenStore): void {
         refused(await reserveWith(ledger, claimOf(undefined, { open: budget('untouched', BUDGET) }))),
         'granted',
       );
-    });
-
-    it('refuse for each reason', async () => {
-      const { ledger } = store();
-      const rows = [
-        ['open_mandate_spent', undefined],
-        ['recurrence_exceeded', { maxOccurrences: 1 }],
-        ['recurrence_too_soon', { periodStart: AT - 60 }],
-        ['budget_exceeded', { units: '51', budgetUnits: '101' }],
-      ] as const;
-      for (const [reason, recurrence] of rows) {
-        const use = [useOf(randomUUID(), recurrence)];
-        assert.equal(refused(await reserveWith(ledger, claimOf(undefined, { open: use }))), 'granted');
-        assert.equal(refused(await reserveWith(ledger, claimOf(undefined, { open: use }))), reason);
-      }
     });
 
     it('refuse an invalid mandate, before anything is written', async () => {
@@ -134,29 +119,6 @@ export function mandateContract(name: string, open: OpenStore): void {
       assert.equal(refused(await reserveWith(ledger, costs(40))), 'granted');
     });
 
-    it('of a period keep it used while that of the period before ends late, either way', async () => {
-      const { ledger } = store();
-      for (const to of ['settled', 'refused'] as const) {
-        const id = randomUUID();
-        const inPeriod = (start: number, at: number) =>
-          claimOf(undefined, { at, open: [useOf(id, { periodStart: start }, at + 3_600)] });
-        const late = recordIn(await reserveWith(ledger, inPeriod(AT - 100, AT)));
-        const settling = done(await ledger.advance(move(late, 'settling')));
-        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 100, AT + 150))), 'granted');
-        done(await ledger.advance(move(settling, to)));
-        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 100, AT + 160))), 'recurrence_too_soon');
-        assert.equal(refused(await reserveWith(ledger, inPeriod(AT + 200, AT + 250))), 'granted');
-      }
-    });
-
-    it('keep the mandate in the record to their end', async () => {
-      const { ledger } = store();
-      const claim = claimOf();
-      const record = await settled(ledger, recordIn(await reserveWith(ledger, claim)));
-      const ended = done(await ledger.advance(move(record, 'delivered')));
-      assert.equal(ended.mandate, mandateText(claim));
-    });
-
     it(`let ${BUDGET} of ${CALLERS} have a budget for ${BUDGET}, and one of a hundred a mandate`, async () => {
       const { ledger } = store();
       const id = randomUUID();
@@ -183,4 +145,71 @@ function tally(answers: readonly string[]): Readonly<Record<string, number>> {
   return Object.fromEntries(
     Object.entries(Object.groupBy(answers, (answer) => answer)).map(([k, v]) => [k, v?.length ?? 0]),
   );
+}
+
+const RESERVED = { kind: 'reserved' };
+const REPLAYED = { kind: 'refused', reason: 'replayed' };
+
+/** Calls that pay nothing and need a mandate, on the register that payments use. */
+export function freeMandateContract(name: string, open: OpenStore): void {
+  describe(`${name}: free calls with mandates`, () => {
+    const { store } = opened(open);
+    const use = (claim: MandateClaim, call: string = randomUUID()) => store().mandates.reserve(call, claim);
+
+    it('use a mandate once, and are answered the same when they ask again', async () => {
+      const claim = claimOf();
+      const call = randomUUID();
+      for (const _ of ['once', 'twice']) assert.deepEqual(await use(claim, call), RESERVED);
+      assert.deepEqual(await use(claim), REPLAYED);
+    });
+
+    it('spend it by a commit, have it back by a release, and hold it with neither', async () => {
+      const { mandates } = store();
+      const id = randomUUID();
+      const costs = (units: number) => claimOf(undefined, { open: budget(id, units) });
+      const [spent, given, held] = ['spent', 'given', 'held'].map(() => randomUUID()) as [string, string, string];
+      const back = costs(30);
+      for (const [call, claim] of [
+        [spent, costs(30)],
+        [given, back],
+        [held, costs(40)],
+      ] as const)
+        assert.deepEqual(await use(claim, call), RESERVED);
+      assert.deepEqual(await use(costs(1)), { kind: 'refused', reason: 'budget_exceeded' });
+      for (const _ of ['once', 'twice']) {
+        await mandates.finish(spent, 'commit');
+        await mandates.finish(given, 'release');
+      }
+      // What was committed is not released, what was released is not committed.
+      await mandates.finish(spent, 'release');
+      await mandates.finish(given, 'commit');
+      assert.deepEqual(await use(costs(31)), { kind: 'refused', reason: 'budget_exceeded' });
+      assert.deepEqual(await use(back), RESERVED);
+      await mandates.finish(randomUUID(), 'release');
+    });
+
+    it('share the register with payments', async () => {
+      const { ledger } = store();
+      const claim = claimOf();
+      assert.deepEqual(await use(claim), RESERVED);
+      assert.equal(refused(await reserveWith(ledger, claim)), 'replayed');
+      const other = claimOf();
+      const record = recordIn(await reserveWith(ledger, other));
+      assert.deepEqual(await use(other), REPLAYED);
+      await ledger.discard(holder(record), []);
+      assert.deepEqual(await use(other), RESERVED);
+    });
+
+    it('refuse what is no claim and no name as a bug of the caller', async () => {
+      await assert.rejects(use({ ...claimOf(), once: [] }), RangeError);
+      await assert.rejects(use(claimOf(), ''), RangeError);
+      await assert.rejects(store().mandates.finish('n'.repeat(257), 'commit'), RangeError);
+    });
+
+    it('take any text for an id', async () => {
+      const once = ['j:\u{1f4b6} Zürich\0\n"\\ {}'];
+      assert.deepEqual(await use(claimOf(undefined, { once })), RESERVED);
+      assert.deepEqual(await use(claimOf(undefined, { once })), REPLAYED);
+    });
+  });
 }

@@ -5,8 +5,7 @@ import { openRedisStore } from '../../src/store/redis/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { storeContract } from './contract.ts';
-import { LIMITS } from './opened.ts';
-import { temporaryDirectory } from './temporary.ts';
+import { LIMITS, temporaryDirectory } from './opened.ts';
 
 let redis: TestRedis;
 const directory = temporaryDirectory();

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { censusContract } from './contract-census.ts';
 import { checkoutContract } from './contract-checkouts.ts';
-import { feedContract } from './contract-feed.ts';
-import { freeMandateContract } from './contract-free-mandates.ts';
-import { ledgerContract } from './contract-ledger.ts';
-import { mandateContract } from './contract-mandates.ts';
+import { feedContract, tailContract } from './contract-feed.ts';
+import { censusContract, ledgerContract, workContract } from './contract-ledger.ts';
+import { freeMandateContract, mandateContract } from './contract-mandates.ts';
 import { receiptContract } from './contract-receipts.ts';
-import { tailContract } from './contract-tail.ts';
-import { workContract } from './contract-work.ts';
 import { type OpenStore, opened } from './opened.ts';
 
 /** The contract of a store: the same suite runs against every engine. */

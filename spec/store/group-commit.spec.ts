@@ -9,9 +9,7 @@ import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { MAX_GROUP } from '../../src/store/sqlite/group-commit.ts';
-import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { event, terms } from '../payments/ledger/samples.ts';
-import { temporaryDirectory } from './temporary.ts';
+import { temporaryDirectory } from './opened.ts';
 
 const directory = temporaryDirectory();
 let files = 0;
@@ -100,28 +98,6 @@ describe('a commit in SQLite', () => {
     database.close();
   });
 
-  it('is one for each when they wait for each other', async () => {
-    const { database, write, commits } = bed();
-    const before = commits();
-    for (const text of ['a', 'b', 'c']) await write(text);
-    assert.equal(commits() - before, 3);
-    database.close();
-  });
-
-  it('is shared by events and money', async () => {
-    files += 1;
-    const path = join(directory, `${files}.db`);
-    const store = openSqliteStore({ path, limits: { eventsMaxLength: 10, receiptsMaxLength: 10 } });
-    await store.check();
-    const before = commitsIn(path);
-    await Promise.all([
-      store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: 0 }),
-      store.feed.append([event('resource.requested', 'r')]),
-    ]);
-    assert.equal(commitsIn(path) - before, 1);
-    await store.close();
-  });
-
   it(`holds at most ${MAX_GROUP} works`, async () => {
     const { database, write, written, commits } = bed();
     const before = commits();
@@ -150,10 +126,8 @@ describe('a work in a shared commit', () => {
       writeAndThrow('c', new Error('engine')),
       write('d'),
     ]);
-    assert.deepEqual(
-      outcomes.map(({ status }) => status),
-      ['fulfilled', 'rejected', 'rejected', 'fulfilled'],
-    );
+    const statuses = outcomes.map(({ status }) => status);
+    assert.deepEqual(statuses, ['fulfilled', 'rejected', 'rejected', 'fulfilled']);
     assert.ok(reason(outcomes[1]) instanceof LedgerCorruption);
     assert.ok(reason(outcomes[2]) instanceof StoreError);
     assert.deepEqual(await written(), ['a', 'd']);

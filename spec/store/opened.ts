@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before } from 'node:test';
 import type { Advanced, PaymentRecord, Reservation } from '../../src/payments/ledger/ledger.ts';
 import type { ReceiptPage } from '../../src/receipts/receipt.ts';
@@ -53,4 +56,11 @@ export function done(answer: Advanced): PaymentRecord {
 /** The ids of a page of receipts. */
 export function idsIn({ receipts }: ReceiptPage): readonly string[] {
   return receipts.map(({ id }) => id);
+}
+
+/** A directory that is deleted after the tests of the file. */
+export function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'acg-store-'));
+  after(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
 }

@@ -7,7 +7,7 @@ export const STATES = ['reserved', 'settling', 'settled', 'delivered'] as const;
 export type Stage = (typeof STATES)[number];
 
 /** Everything that must be stored in a state, and nothing more. */
-export interface Trail {
+interface Trail {
   /** Oldest first; the last one came with the change to this state. */
   readonly events: readonly EventType[];
   readonly receipt: Partial<Receipt> | undefined;

@@ -10,8 +10,8 @@ import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.t
 import { until } from '../support/redis-replicas.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { storeContract } from './contract.ts';
-import { CLUSTER_RIGHTS, leastRights } from './least-rights.ts';
 import { LEASE_MS, LIMITS } from './opened.ts';
+import { CLUSTER_RIGHTS, leastRights } from './redis-bed.ts';
 
 /** Longest a caller waits for a store that is away, milliseconds. */
 const PROMPT_MS = 1_000;

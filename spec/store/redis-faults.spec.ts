@@ -1,12 +1,18 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import type { Store } from '../../src/store/documents/store.ts';
+import { openStore } from '../../src/store/open.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { event, move, terms } from '../payments/ledger/samples.ts';
+import { event, holder, keptAnswer, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
 import { until } from '../support/redis-replicas.ts';
-import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
+import { standStill } from '../support/stand-still.ts';
+import { done, LEASE_MS } from './opened.ts';
+import { everything, lossyStore, REDIS_LIMITS, redisBed } from './redis-bed.ts';
 
 /** Longest a caller waits for a store that is away, milliseconds. */
 const PROMPT_MS = 1_000;
@@ -43,23 +49,6 @@ describe('when Redis fails', () => {
     await recovered(bed.store);
     assert.equal((await bed.store.ledger.read(record.payId))?.state, 'reserved');
     assert.equal((await bed.store.ledger.advance(command)).kind, 'done');
-  });
-
-  it('a command whose answer was lost is repeated without doing it twice', async () => {
-    const record = await bed.reserved();
-    const command = move(record, 'settling', { events: [event('payment.verified', record.requestId)] });
-    process.kill(bed.server.pid, 'SIGSTOP');
-    try {
-      await refusedPromptly(bed.store.ledger.advance(command));
-    } finally {
-      process.kill(bed.server.pid, 'SIGCONT');
-    }
-    await recovered(bed.store);
-    assert.partialDeepStrictEqual(await bed.store.ledger.advance(command), {
-      kind: 'done',
-      record: { state: 'settling' },
-    });
-    assert.equal((await bed.store.feed.page({ limit: 10, requestId: record.requestId })).events.length, 1);
   });
 
   it('opens while the server is down, and serves as soon as it is up', async () => {
@@ -152,4 +141,92 @@ describe('when Redis fails', () => {
       await bed.redis.config('SET', name, before);
     }
   }
+});
+
+describe('a command whose answer is lost, sent again', () => {
+  const over = lossyStore(bed);
+
+  it('changes the store once: a reservation, a settlement with all that it carries, a discard, a receipt', async () => {
+    const { ledger, receipts } = over.store;
+    const wanted = { terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS };
+    const { receiptId, requestId } = wanted.terms;
+    const settling = done(await bed.store.ledger.advance(move(await bed.reserved(), 'settling')));
+    const settle = move(settling, 'settled', {
+      receipt: receipt(settling.receiptId, settling.requestId),
+      events: [event('payment.settled', settling.requestId)],
+      keeping: { answer: keptAnswer(), forMs: LEASE_MS },
+    });
+    const reserved = holder(await bed.reserved());
+    const commands = [
+      async () => recordIn(await ledger.reserve(wanted)).owner === wanted.owner,
+      async () => (await ledger.advance(settle)).kind === 'done',
+      async () => (await ledger.discard(reserved, [event('payment.rejected', requestId)])).kind === 'gone',
+      async () => (await receipts.write([receipt(receiptId, requestId)])) === undefined,
+    ];
+    for (const send of commands) {
+      const before = await everything(bed);
+      await over.lost(send);
+      const once = await everything(bed);
+      assert.notDeepEqual(once, before, 'the first one has to have arrived');
+      assert.equal(await send(), true);
+      assert.deepEqual(await everything(bed), once);
+    }
+  });
+});
+
+/** Longer than a command or a health check may take, milliseconds. */
+const STALL_MS = 800;
+
+describe('a gateway that stood still', () => {
+  it('takes replies that arrived meanwhile: none of its commands is called lost', async () => {
+    const records = await Promise.all(Array.from({ length: 20 }, () => bed.reserved()));
+    const moved = records.map((record) => bed.store.ledger.advance(move(record, 'settling')));
+    const page = bed.store.feed.page({ limit: 1 });
+    const health = bed.store.check();
+    standStill(STALL_MS);
+    const kinds = (await Promise.all(moved)).map(({ kind }) => kind);
+    assert.deepEqual(
+      kinds,
+      records.map(() => 'done'),
+    );
+    await page;
+    assert.notEqual((await health).status, 'unreachable');
+  });
+});
+
+const LIMITS = { eventsMaxLength: 100, receiptsMaxLength: 100, replicas: 1 } as const;
+const [OLD, NEW] = ['the-old-password', 'the-new-password'];
+
+describe('a changed password of Redis', { timeout: 60_000 }, () => {
+  let redis: TestRedis;
+  let admin: Redis;
+  let store: Store;
+  const configOf = (password: string) => ({
+    ...LIMITS,
+    merchantId: 'shop',
+    engine: { kind: 'redis', url: redis.url, password } as const,
+  });
+  before(async () => {
+    redis = await startRedis();
+    admin = new Redis(redis.socketPath);
+    await admin.acl('SETUSER', 'default', 'resetpass', `>${OLD}`, `>${NEW}`);
+    store = await openStore(configOf(OLD));
+  });
+  after(async () => {
+    await store?.close();
+    admin?.disconnect();
+    await redis?.stop();
+  });
+
+  it('is used for the next connection, and no command of the open one is lost', async () => {
+    assert.equal(await store.secrets.agree('name', 'first'), 'first');
+    store.renew?.(configOf(NEW));
+    await admin.acl('SETUSER', 'default', `<${OLD}`);
+    assert.equal(await store.secrets.agree('name', 'second'), 'first', 'the open connection stays');
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    for (;;)
+      if ((await store.check()).status === 'ok') break;
+      else await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal(await store.secrets.agree('name', 'third'), 'first');
+  });
 });

@@ -3,18 +3,32 @@ import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import type { EventBatch } from '../../src/events/event.ts';
-import { MAX_KEPT_BYTES, type PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import { fencingToken, type PaymentFacts, type PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import type { UnpaidRow } from '../../src/payments/ledger/unpaid.ts';
+import { createUnpaidWork, type Place } from '../../src/payments/settlement/unpaid-work.ts';
+import { receiptId } from '../../src/receipts/receipt.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { costs } from '../../src/store/redis/setup.ts';
 import { claimOf, useOf } from '../mandates/register/register-map.ts';
-import { event, holder, keptAnswer, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
+import {
+  event,
+  holder,
+  keptAnswer,
+  move,
+  PAYMENT,
+  receipt,
+  recordIn,
+  sha256,
+  TRANSACTION,
+  terms,
+} from '../payments/ledger/samples.ts';
 import { startRedis } from '../support/redis.ts';
 import { until } from '../support/redis-replicas.ts';
-import { checkoutClaim } from './checkout-samples.ts';
-import { leastRights, OPTIONAL_RIGHTS } from './least-rights.ts';
-import { done, LEASE_MS } from './opened.ts';
-import { REDIS_LIMITS, redisBed, TAG } from './redis-bed.ts';
+import { checkoutClaim } from './contract-checkouts.ts';
+import { done, granted, LEASE_MS } from './opened.ts';
+import { leastRights, OPTIONAL_RIGHTS, REDIS_LIMITS, redisBed, TAG } from './redis-bed.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -34,38 +48,6 @@ describe('the data in Redis', () => {
       keys.filter((key) => !key.startsWith(TAG)),
       [],
     );
-  });
-
-  it('a record is kept for 25 hours from its last change or the end of its validity, renewed by every change', async () => {
-    const expired = await bed.reserved(terms(randomUUID(), { validBefore: 1 }));
-    const valid = await bed.reserved(terms(randomUUID(), { validBefore: Math.floor(Date.now() / 1_000) + 7_200 }));
-    const hours = async (payId: string) => (await bed.redis.pttl(`${TAG}pay:${payId}`)) / HOUR_MS;
-    const near = (actual: number, wanted: number) => assert.ok(Math.abs(actual - wanted) < 0.01, `${actual} hours`);
-    near(await hours(expired.payId), 25);
-    near(await hours(valid.payId), 27);
-    await bed.redis.pexpire(`${TAG}pay:${expired.payId}`, HOUR_MS);
-    await bed.store.ledger.note({ ...holder(expired), leaseMs: LEASE_MS });
-    near(await hours(expired.payId), 25);
-  });
-
-  it('the score of the work list is always the time when a record is due, and final ones are not on it', async () => {
-    const record = await bed.reserved();
-    const { ledger } = bed.store;
-    const score = async () => Number((await bed.redis.zscore(`${TAG}open`, record.payId)) ?? 0);
-    const due = async (wanted: (now: PaymentRecord) => number) => {
-      const now = (await ledger.read(record.payId)) ?? assert.fail('gone');
-      assert.deepEqual([now.dueAt, await score()], [wanted(now), wanted(now)]);
-    };
-    await due((now) => now.leaseUntil);
-    const held = done(await ledger.advance(move(record, 'settling', { leaseMs: 5_000, againMs: 300 })));
-    await due((now) => now.leaseUntil + 300);
-    assert.equal(await ledger.renew(held, 7_000), true);
-    await due((now) => now.leaseUntil);
-    assert.notEqual((await ledger.read(record.payId))?.leaseUntil, held.leaseUntil);
-    await ledger.note({ ...holder(held), leaseMs: 0, againMs: HOUR_MS });
-    await due((now) => now.changedAt + HOUR_MS);
-    await ledger.advance(move(held, 'refused', { facts: { evidence: 'expired', reason: 'authorization_expired' } }));
-    await due(() => 0);
   });
 
   it('an expired record leaves the list of unpaid work when that is read, and hides no other', async () => {
@@ -104,20 +86,6 @@ describe('the data in Redis', () => {
     await bed.redis.del(`${TAG}pay:${damaged.payId}`);
   });
 
-  it('a kept answer has its own time to live, and no later state makes it longer', async () => {
-    const record = await bed.reserved();
-    const { ledger } = bed.store;
-    const left = () => bed.redis.pttl(`${TAG}res:${record.payId}`);
-    const body = Buffer.from([0, 10, 255, 13, 10, 0xc3, 0x28]);
-    const answer = { status: 200, headers: { 'content-type': 'x/y', 'set-cookie': ['a', 'b'] }, body };
-    await ledger.advance(move(record, 'settling', { keeping: { answer, forMs: HOUR_MS } }));
-    assert.deepEqual(await ledger.kept(record.payId), { ...answer, body: new Uint8Array(body) });
-    const before = await left();
-    assert.ok(before > HOUR_MS - 10_000 && before <= HOUR_MS, `${before} ms`);
-    await ledger.advance(move(record, 'refused', { facts: { evidence: 'unsent', reason: 'no' } }));
-    assert.ok((await left()) <= before);
-  });
-
   it('a delivery counts from when it was done, however long its write waited for others', async () => {
     const { ledger } = bed.store;
     const reserve = { terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS };
@@ -133,32 +101,12 @@ describe('the data in Redis', () => {
     assert.deepEqual(again.record, done(await delivered));
   });
 
-  it('an answer that is too large to keep is refused before anything is written', async () => {
-    const record = await bed.reserved();
-    const keeping = { answer: { status: 200, headers: {}, body: new Uint8Array(MAX_KEPT_BYTES + 1) }, forMs: 1 };
-    await assert.rejects(bed.store.ledger.advance(move(record, 'settling', { keeping })), RangeError);
-    assert.equal((await bed.store.ledger.read(record.payId))?.state, 'reserved');
-  });
-
-  it('leases are measured by the clock of Redis, whatever the clock of the pod shows', async (t) => {
-    t.mock.method(Date, 'now', () => 0);
-    const record = await bed.reserved(terms(randomUUID(), { validBefore: 2_000_000_000 }));
-    const [seconds] = await bed.redis.time();
-    const leftMs = record.leaseUntil - Number(seconds) * 1_000;
-    assert.ok(leftMs > LEASE_MS - 5_000 && leftMs <= LEASE_MS + 1_000, `${leftMs} ms`);
-  });
-
   it('a damaged record is reported, not used', async () => {
     const record = await bed.reserved();
     await bed.damage(`pay:${record.payId}`);
     const corruption = { name: 'LedgerCorruption', message: new RegExp(`pay:${record.payId}`) };
     await assert.rejects(bed.store.ledger.read(record.payId), corruption);
     await assert.rejects(bed.store.ledger.advance(move(record, 'settling')), corruption);
-  });
-
-  it('scripts that the server forgot are sent again', async () => {
-    await bed.redis.script('FLUSH');
-    assert.equal((await bed.reserved()).fence, 1);
   });
 
   it('a batch of events that is repeated is appended once; the next one follows', async () => {
@@ -170,10 +118,8 @@ describe('the data in Redis', () => {
     await feed.append(events, batch);
     await feed.append([event('resource.delivered', requestId)], { ...batch, sequence: 2 });
     const page = await bed.store.feed.page({ limit: 10, requestId });
-    assert.deepEqual(
-      page.events.map(({ type }) => type),
-      ['resource.delivered', 'resource.requested'],
-    );
+    const types = page.events.map(({ type }) => type);
+    assert.deepEqual(types, ['resource.delivered', 'resource.requested']);
   });
 });
 
@@ -274,5 +220,258 @@ describe('the rights of the gateway in Redis', () => {
     const own = await openRedisStore({ url: secretive.url, merchantId: 'shop', limits: REDIS_LIMITS });
     t.after(() => own.close());
     assert.deepEqual(await own.check(), { status: 'ok' });
+  });
+});
+
+async function withStore(then: (store: Store, merchantId: string) => Promise<void>, more: object = {}): Promise<void> {
+  const merchantId = randomUUID();
+  const store = await openRedisStore({ url: bed.server.url, merchantId, limits: { ...REDIS_LIMITS, ...more } });
+  try {
+    await then(store, merchantId);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Commands that the server ran meanwhile, those inside scripts and those of this test apart. */
+async function sentDuring(work: () => Promise<unknown>): Promise<readonly string[]> {
+  const monitor = await bed.redis.monitor();
+  const seen: string[] = [];
+  monitor.on('monitor', (_time: string, [name = '']: readonly string[], source: string) => {
+    if (source !== 'lua') seen.push(name.toLowerCase());
+  });
+  await work();
+  // The monitor gets commands in order: once it has this one, it has all earlier ones.
+  await bed.redis.echo('end');
+  while (!seen.includes('echo')) await new Promise((resolve) => setTimeout(resolve, 1));
+  monitor.disconnect();
+  return seen.filter((name) => name !== 'echo');
+}
+
+describe('the book of receipts in Redis', () => {
+  it('reads a page of each list in two commands, or three where it is of two lists', () =>
+    withStore(async ({ receipts }) => {
+      const ids = Array.from({ length: 300 }, (_, i) => receiptId(1_000_000 - i));
+      await receipts.write(ids.map((id, i) => receipt(id, `r${i}`, { delivered: i % 100 !== 0 })));
+      for (const [query, ...commands] of [
+        [{}, 'zrange', 'zrange', 'evalsha'],
+        [{ delivered: false }, 'zrange', 'evalsha'],
+        [{ delivered: true }, 'zrange', 'evalsha'],
+        [{ requestId: 'r7' }, 'zrange', 'evalsha'],
+        [{ callId: 'none' }, 'zrange'],
+      ] as const)
+        assert.deepEqual(await sentDuring(() => receipts.page({ limit: 50, ...query })), commands);
+    }));
+
+  it('leaves nothing of a dropped receipt behind', () =>
+    withStore(
+      async (store, merchantId) => {
+        const { receipts } = store;
+        const ids = Array.from({ length: 30 }, (_, i) => receiptId(1_000 + i));
+        const metadata = { callId: 'call_1', resumedFrom: 'before' };
+        for (const id of ids) {
+          const payment = { ...PAYMENT, replayKey: sha256(id) };
+          await receipts.write([receipt(id, 'name', { delivered: true, metadata, payment })]);
+        }
+        await store.tidy();
+        const keys = await bed.redis.keys(`{acg:${merchantId}}:rcpt:*`);
+        const lists = ['done', 'names'].map((list) => `{acg:${merchantId}}:rcpt:${list}`);
+        assert.deepEqual(await Promise.all(lists.map((key) => bed.redis.zcard(key))), [10, 30]);
+        assert.equal(keys.length, lists.length + 20 + 1, 'ten receipts of payments, and how far the book reaches');
+      },
+      { receiptsMaxLength: 10 },
+    ));
+});
+
+const LIMITS = { perResource: 2, perNetwork: 50, all: 50, windowMs: 60_000 };
+const ROW: UnpaidRow = {
+  ...{
+    at: '2026-01-01T00:00:00.000Z',
+    requestId: 'one',
+    callId: 'call_one',
+    resourceId: 'lookup',
+    channel: 'http',
+    amount: '0.01',
+  },
+  ...{
+    currency: 'USD',
+    network: 'eip155:1',
+    payer: '0xab',
+    replayKey: 'pay',
+    backendStatus: 404,
+    reason: 'backend_4xx',
+  },
+};
+
+describe('the budget of unpaid work, shared by the gateways of one store', () => {
+  const gateway = () => createUnpaidWork(() => LIMITS, undefined, bed.store.work ?? assert.fail('shared'));
+  let calls = 0;
+  const callOf = (resourceId: string, payer = `0x${calls}`) => {
+    calls += 1;
+    return { payId: `pay ${calls}`, payer, resourceId, network: 'one', atMostMs: 60_000 };
+  };
+  const placed = async (entered: Promise<Place | string>): Promise<Place> => {
+    const place = await entered;
+    return typeof place === 'string' ? assert.fail(place) : place;
+  };
+  const until = async (holds: () => Promise<boolean>): Promise<void> => {
+    while (!(await holds())) await new Promise(setImmediate);
+  };
+  const running = (holder: string) => bed.redis.zcard(`{acg:shop}:work:run:${holder}`);
+
+  it('a gateway that died keeps no payer from the others', async () => {
+    await placed(gateway().enter(callOf('report', '0xAB')));
+    (await placed(gateway().enter(callOf('report', '0xab')))).leave('settled');
+  });
+
+  it('what ended unpaid at one gateway is spent at all, is listed at all, and comes free where any learns that it is paid', async () => {
+    const [one, other] = [gateway(), gateway()];
+    const failed = await placed(one.enter(callOf('lookup', '0xfa')));
+    const call = callOf('lookup');
+    (await placed(one.enter(call))).leave('unpaid');
+    failed.leave({ ...ROW });
+    await until(async () => (await running('resource lookup')) === 0);
+    assert.equal(await other.enter(callOf('lookup')), 'exhausted');
+    assert.deepEqual([other.exhausted('lookup', 'one'), other.exhausted('report', 'one')], [true, false]);
+    assert.deepEqual(await other.failed(10), [ROW]);
+    (await placed(other.enter(callOf('report', '0xfa')))).leave('settled');
+    other.paid(call.payId);
+    await until(async () => (await bed.redis.zcard('{acg:shop}:work:unpaid:resource lookup')) === 1);
+    await placed(one.enter(callOf('lookup')));
+  });
+
+  it('places and unpaid calls end by themselves, and a dead gateway keeps none', async () => {
+    await placed(gateway().enter({ ...callOf('brief'), atMostMs: 1 }));
+    await placed(gateway().enter({ ...callOf('brief'), atMostMs: 1 }));
+    (await placed(gateway().enter(callOf('brief')))).leave('settled');
+    for (const key of await bed.redis.keys('{acg:shop}:work:*')) assert.ok((await bed.redis.pttl(key)) > 0, key);
+  });
+});
+
+/** Commands of Redis inside the scripts of one paid call. */
+const INNER_COMMANDS = 43;
+/** What Redis answers to the scripts of one paid call, bytes. */
+const ANSWERED_BYTES = 192;
+/** Reserved, settling, settled, the mark that bytes leave, delivered. */
+const STATES = 5;
+const AT_ONCE = 16;
+
+interface Cost {
+  /** Scripts, each one round trip. */
+  readonly scripts: number;
+  readonly inner: number;
+  readonly answered: number;
+  readonly commands: ReadonlySet<string>;
+}
+
+/** What the server did meanwhile for others than this test's own connection. */
+async function costOf(work: () => Promise<void>): Promise<Cost> {
+  await bed.redis.config('RESETSTAT');
+  await work();
+  const info = await bed.redis.info('all');
+  const calls = new Map(
+    [...info.matchAll(/^cmdstat_([a-z|]+):calls=(\d+)/gm)].map(([, name = '', count]) => [name, Number(count)]),
+  );
+  const scripts = calls.get('evalsha') ?? 0;
+  for (const own of ['evalsha', 'info', 'config|resetstat']) calls.delete(own);
+  const answered = Number(/^total_net_output_bytes:(\d+)/m.exec(info)?.[1]);
+  const inner = [...calls.values()].reduce((sum, count) => sum + count, 0);
+  return { scripts, inner, answered, commands: new Set(calls.keys()) };
+}
+
+async function advance(
+  record: PaymentRecord,
+  to: 'settling' | 'settled' | 'delivered',
+  facts: PaymentFacts = {},
+): Promise<PaymentRecord> {
+  const written = receipt(record.receiptId, record.requestId, {
+    delivered: to === 'delivered',
+    payment: { ...PAYMENT, replayKey: record.payId },
+    metadata: { callId: `call of ${record.requestId}` },
+  });
+  const command = {
+    ...fencingToken(record),
+    to,
+    leaseMs: to === 'delivered' ? 0 : LEASE_MS,
+    facts,
+    events: [event('payment.verified', record.requestId)],
+    ...(to === 'settling' ? {} : { receipt: written }),
+    ...(to === 'delivered' ? { keeping: { answer: keptAnswer('report'), forMs: 60_000 } } : {}),
+  };
+  return done(await bed.store.ledger.advance(command));
+}
+
+async function markedPurchase(): Promise<PaymentRecord> {
+  const shown = terms(randomUUID(), { tokenDigest: sha256('token of the purchase') });
+  const token = { kind: 'issued', id: sha256(randomUUID()), forMs: 60_000 } as const;
+  const reserve = { terms: shown, owner: randomUUID(), leaseMs: LEASE_MS, proof: shown.payId.slice(0, 22), token };
+  const settling = await advance(granted(await bed.store.ledger.reserve(reserve)), 'settling');
+  const settled = await advance(settling, 'settled', { evidence: 'claim', transaction: TRANSACTION });
+  return done(
+    await bed.store.ledger.note({ ...fencingToken(settled), facts: { sending: 'begun' }, leaseMs: LEASE_MS }),
+  );
+}
+
+describe('a paid call in Redis', () => {
+  it('costs one round trip a state, no reading of whole documents, and few commands', async () => {
+    const { scripts, inner, answered, commands } = await costOf(async () => {
+      await advance(await markedPurchase(), 'delivered');
+    });
+    assert.equal(scripts, STATES);
+    assert.ok(inner <= INNER_COMMANDS, `${inner} commands`);
+    assert.deepEqual(
+      ['get', 'mget'].filter((reading) => commands.has(reading)),
+      [],
+    );
+    assert.ok(answered <= ANSWERED_BYTES, `${answered} bytes`);
+  });
+
+  it('is delivered in the script of all others that were delivered about then', async () => {
+    const marked = await Promise.all(Array.from({ length: AT_ONCE }, markedPurchase));
+    const { scripts } = await costOf(async () => {
+      await Promise.all(marked.map((record) => advance(record, 'delivered')));
+    });
+    assert.equal(scripts, 1);
+    for (const { payId } of marked) assert.equal((await bed.store.ledger.read(payId))?.state, 'delivered');
+  });
+
+  it('is on the pages of receipts and events, and a replay for its proof, while its write waits for others', async () => {
+    const [one, other] = [await markedPurchase(), await markedPurchase()];
+    const writes = [advance(one, 'delivered')];
+    const { receipts } = await bed.store.receipts.page({ limit: 1, requestId: one.requestId });
+    const deliveries = receipts.map(({ delivered }) => delivered);
+    assert.deepEqual(deliveries, [true]);
+    const before = await bed.store.feed.page({ limit: 10, requestId: other.requestId });
+    writes.push(advance(other, 'delivered'));
+    const after = await bed.store.feed.page({ limit: 10, requestId: other.requestId });
+    assert.equal(after.events.length, before.events.length + 1);
+    const third = await markedPurchase();
+    writes.push(advance(third, 'delivered'));
+    const again = await bed.store.ledger.reserve({ terms: third, owner: randomUUID(), leaseMs: LEASE_MS });
+    assert.equal(again.kind, 'completed');
+    await Promise.all(writes);
+  });
+
+  it('is written in the script of the others of its turn, and fails alone', async () => {
+    const [damaged, ...sound] = await Promise.all(Array.from({ length: AT_ONCE }, () => bed.reserved(terms())));
+    assert.ok(damaged !== undefined);
+    await bed.damage(`pay:${damaged.payId}`);
+    const { scripts } = await costOf(async () => {
+      const [first, ...others] = await Promise.allSettled([damaged, ...sound].map((one) => advance(one, 'settling')));
+      assert.equal(first?.status, 'rejected');
+      for (const other of others) assert.equal(other.status, 'fulfilled');
+    });
+    assert.equal(scripts, 1);
+  });
+});
+
+describe('a queue of events in Redis', () => {
+  it('costs one round trip a batch', async () => {
+    const queue = randomUUID();
+    const { scripts } = await costOf(async () => {
+      for (const sequence of [1, 2, 3])
+        await bed.store.feed.append([event('resource.requested', randomUUID())], { queue, sequence });
+    });
+    assert.equal(scripts, 3);
   });
 });

@@ -13,8 +13,8 @@ import type { Receipt, ReceiptQuery } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/documents/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { leash } from '../../tools/local-world/leash.ts';
+import { temporaryDirectory } from './opened.ts';
 import { CARRIED, STATES, type Stage } from './purchases.ts';
-import { temporaryDirectory } from './temporary.ts';
 
 const KILLS = 12;
 const CALLERS = 16;

@@ -1,18 +1,22 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
+import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
+import type { MandateClaim } from '../../src/mandates/register/register.ts';
 import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
 import { RECORD_RETENTION_MS } from '../../src/payments/ledger/transitions.ts';
+import { receiptId } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/documents/store.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { leash } from '../../tools/local-world/leash.ts';
-import { event, holder, keptAnswer, move, receipt, recordIn, sha256, terms } from '../payments/ledger/samples.ts';
-import { temporaryDirectory } from './temporary.ts';
+import { claimOf } from '../mandates/register/register-map.ts';
+import { event, move, receipt, recordIn, sha256, terms } from '../payments/ledger/samples.ts';
+import { refused, reserveWith } from './contract-mandates.ts';
+import { idsIn, temporaryDirectory } from './opened.ts';
 
 const LIMITS = { eventsMaxLength: 1_000, receiptsMaxLength: 100 };
 const NOW = 1_800_000_000_000;
@@ -118,24 +122,6 @@ describe('the embedded store', () => {
     db.close();
   });
 
-  it('forgets a kept answer when its time is over, and deletes it with a later write', async () => {
-    const path = file();
-    let now = NOW;
-    const store = open(path, () => now);
-    const record = recordIn(await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: 0 }));
-    const keeping = { answer: keptAnswer(), forMs: 1_000 };
-    await store.ledger.note({ ...holder(record), leaseMs: 0, keeping });
-    now = NOW + 999;
-    assert.ok(await store.ledger.kept(record.payId));
-    now += 1;
-    assert.equal(await store.ledger.kept(record.payId), undefined);
-    await store.ledger.reserve({ terms: terms(), owner: 'buyer', leaseMs: 0 });
-    await store.close();
-    const db = new DatabaseSync(path);
-    assert.equal(db.prepare("SELECT count(*) AS n FROM documents WHERE key LIKE 'res:%'").get()?.['n'], 0);
-    db.close();
-  });
-
   it('lists what is due to the millisecond, past what it cannot read', async () => {
     const path = file();
     let now = NOW;
@@ -198,5 +184,105 @@ describe('the embedded store', () => {
     await store.close();
     await store.close();
     await assert.rejects(store.ledger.read(terms().payId), StoreError);
+  });
+});
+
+const DAY_MS = 86_400_000;
+
+describe('the book of receipts in SQLite', () => {
+  it('has a damaged receipt on the list of the owed', async () => {
+    const path = join(directory, 'damaged.db');
+    const [owed, damaged] = [receiptId(2_000), receiptId(1_000)];
+    const store = openSqliteStore({ path, limits: LIMITS });
+    await store.receipts.write([receipt(owed, 'owed'), receipt(damaged, 'damaged')]);
+    const db = new DatabaseSync(path);
+    db.prepare("UPDATE documents SET value = 'no JSON' WHERE key = ?").run(`rcpt:${damaged}`);
+    db.close();
+    assert.deepEqual(idsIn(await store.receipts.page({ limit: 5, delivered: false })), [owed]);
+    assert.deepEqual(await store.receipts.counts(), { done: 0, owed: 2, uncertain: 0 });
+    await store.close();
+  });
+
+  it('reads a stretch of a list, by member or by score, from an index alone, without sorting', async () => {
+    const path = join(directory, 'plans.db');
+    const store = openSqliteStore({ path, limits: LIMITS });
+    await store.close();
+    const db = new DatabaseSync(path);
+    for (const [order, index] of [
+      ['member', 'PRIMARY KEY (list=? AND member<?)'],
+      ['score', 'COVERING INDEX entries_order (list=? AND score<?)'],
+    ] as const) {
+      const sql = `SELECT member FROM entries WHERE list = ?${order === 'score' ? ' AND score <> 0' : ''} AND ${order} < ? ORDER BY ${order === 'score' ? 'score DESC, ' : ''}member DESC LIMIT ?`;
+      const steps = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all('a', 'b', 1);
+      const details = steps.map(({ detail }) => detail);
+      assert.deepEqual(details, [`SEARCH entries USING ${index}`]);
+    }
+    db.close();
+  });
+
+  it('drops delivered receipts past their age, and nothing that is owed', async () => {
+    const limits = { ...LIMITS, receiptsMaxAgeMs: 2 * DAY_MS };
+    const store = openSqliteStore({ path: ':memory:', limits, now: () => NOW });
+    const [old, owed, recent] = [
+      receiptId(NOW - 2 * DAY_MS - 1),
+      receiptId(NOW - 9 * DAY_MS),
+      receiptId(NOW - 2 * DAY_MS),
+    ];
+    await store.receipts.write([old, recent].map((id) => receipt(id, 'aged', { delivered: true })));
+    await store.receipts.write([receipt(owed, 'aged')]);
+    assert.equal(await store.tidy(), false);
+    const page = await store.receipts.page({ limit: 5 });
+    assert.deepEqual(idsIn(page), [recent, owed]);
+    assert.deepEqual(store.receipts.trimmed(), { length: 0, age: 1 });
+    await store.close();
+  });
+
+  it('gives space back in short steps', async () => {
+    const path = join(directory, 'space.db');
+    const limits = { eventsMaxLength: 100, receiptsMaxLength: 1_000_000, receiptsMaxAgeMs: DAY_MS };
+    const store = openSqliteStore({ path, limits, now: () => NOW });
+    const ids = Array.from({ length: 2_500 }, (_, i) => receiptId(NOW - 10 * DAY_MS + i));
+    await store.receipts.write(ids.map((id) => receipt(id, 'x'.repeat(4_000), { delivered: true })));
+    let steps = 1;
+    while (await store.tidy()) steps += 1;
+    assert.ok(steps > 10, `${steps} steps`);
+    await store.close();
+    assert.deepEqual(await countsOf(path), { done: 0, owed: 0, uncertain: 0 });
+    // 10 MB were in it; 4 MB stay for the next receipts.
+    assert.ok(statSync(path).size < 6_000_000, `${statSync(path).size} bytes are left`);
+  });
+});
+
+async function countsOf(path: string) {
+  const store = openSqliteStore({ path, limits: LIMITS });
+  const counts = await store.receipts.counts();
+  await store.close();
+  return counts;
+}
+
+let path: string;
+
+beforeEach(() => {
+  files += 1;
+  path = join(directory, `${files}.db`);
+});
+
+const openAt = (now = NOW): Store => openSqliteStore({ path, limits: LIMITS, now: () => now });
+const used = async ({ ledger }: Store, claim: MandateClaim) => refused(await reserveWith(ledger, claim));
+const aged = (age: number) => claimOf(undefined, { age });
+
+describe('the epoch of a register in SQLite', () => {
+  it('begins anew with a new file: what was used in one that was deleted is refused, free or paid', async () => {
+    const store = openAt();
+    const claim = aged(0);
+    assert.equal(await used(store, claim), 'granted');
+    await store.close();
+    for (const name of [path, `${path}-wal`, `${path}-shm`]) rmSync(name, { force: true });
+    const fresh = openAt(NOW + 2_000);
+    const later = { ...claim, age: 2 };
+    assert.equal(await used(fresh, later), 'replayed');
+    assert.deepEqual(await fresh.mandates.reserve('free', later), { kind: 'refused', reason: 'replayed' });
+    assert.equal(await used(fresh, aged(0)), 'granted');
+    await fresh.close();
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { TRIED_RIGHTS } from '../../../src/cli/doctor/redis.ts';
-import { CLUSTER_RIGHTS, leastRights, OPTIONAL_RIGHTS } from '../../store/least-rights.ts';
+import { CLUSTER_RIGHTS, leastRights, OPTIONAL_RIGHTS } from '../../store/redis-bed.ts';
 import { startReplicatedRedis } from '../../support/redis-replicas.ts';
 import { type CheckedWorld, healthyStatuses, openCheckedWorld } from './checked-world.ts';
 

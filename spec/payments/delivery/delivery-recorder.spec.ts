@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { type Keeping, MAX_KEPT_BYTES, type PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
-import { ANSWER } from '../settlement/scripted-work.ts';
-import { FAILED, KEEP_ANSWER_MS, worldOfEachTest } from '../settlement/world.ts';
+import { ANSWER, FAILED, KEEP_ANSWER_MS, worldOfEachTest } from '../settlement/world.ts';
 
 describe('an answer that went out while another attempt took its record over', () => {
   const world = worldOfEachTest();
@@ -19,20 +17,8 @@ describe('an answer that went out while another attempt took its record over', (
     assert.ok(other.kind === 'spent' && other.state === 'undelivered', 'the other one found a delivery that died');
     await world.deliver(first);
     assert.equal(await state(), 'delivered');
-    assert.deepEqual(
-      (await receipts()).map(({ delivered }) => delivered),
-      [true],
-    );
-  });
-
-  it('is left to an attempt that still works on it', async () => {
-    const first = await pay();
-    later(8_000);
-    const terms = first.record;
-    const taken = await world.ledger.reserve({ terms, owner: randomUUID(), leaseMs: 600_000 });
-    assert.equal(taken.kind, 'granted');
-    await assert.rejects(world.deliver(first), /fenced/, 'and the log gets it');
-    assert.equal(await state(), 'settled');
+    const deliveries = (await receipts()).map(({ delivered }) => delivered);
+    assert.deepEqual(deliveries, [true]);
   });
 
   it('makes no new record of one that the store lost', async () => {

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { LedgerCorruption, MAX_LEASE_MS } from '../../../src/payments/ledger/invariants.ts';
-import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { advance, discard, FORGOTTEN_IN, note, reserve } from '../../../src/payments/ledger/table.ts';
-import { isFinal, TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
+import { assertRecord, LedgerCorruption, MAX_LEASE_MS, MAX_PAUSE_MS } from '../../../src/payments/ledger/invariants.ts';
+import type {
+  Evidence,
+  PaymentFacts,
+  PaymentRecord,
+  PaymentState,
+  Reserve,
+} from '../../../src/payments/ledger/ledger.ts';
+import { advance, discard, FORGOTTEN_IN, note, renew, reserve } from '../../../src/payments/ledger/table.ts';
+import { expiresAt, isFinal, RECORD_RETENTION_MS, TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
+import { unpaidWork } from '../../../src/payments/ledger/unpaid.ts';
 import { ask, holder, inState, LEASE_MS, move, NOW, sha256, TRANSACTION, terms } from './samples.ts';
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];
@@ -204,5 +211,253 @@ describe('writing under a token', () => {
     const first = advance(settled, move(settled, 'undelivered', { leaseMs: 0 }), NOW).record ?? assert.fail();
     const second = advance(first, move(first, 'undelivered', { leaseMs: 0 }), NOW).record;
     assert.deepEqual([first.tries, second?.tries], [1, 2]);
+  });
+});
+
+describe('evidence', () => {
+  const PAID: readonly Evidence[] = ['logs', 'claim'];
+  const WORTHLESS: readonly Evidence[] = ['expired', 'elsewhere', 'unsent', 'unclaimed'];
+  const everything = { transaction: TRANSACTION, reason: 'because' };
+  const settling = (facts: PaymentFacts, to: PaymentState = 'settled') => {
+    const record = inState('settling', { transaction: TRANSACTION });
+    return () => advance(record, move(record, to, { facts }), NOW);
+  };
+
+  for (const evidence of [...PAID, ...WORTHLESS]) {
+    const paid = PAID.includes(evidence);
+    it(`${evidence} makes a payment ${paid ? 'settled, never refused' : 'refused, never settled'}`, () => {
+      const [lawful, unlawful] = paid ? (['settled', 'refused'] as const) : (['refused', 'settled'] as const);
+      assert.equal(settling({ ...everything, evidence }, lawful)().answer.kind, 'done');
+      assert.throws(settling({ ...everything, evidence }, unlawful), LedgerCorruption);
+    });
+    it(`${evidence} comes with no other change, and with no note`, () => {
+      const record = inState('settled');
+      for (const to of ['delivered', 'undelivered'] as const)
+        assert.throws(() => advance(record, move(record, to, { facts: { evidence } }), NOW), LedgerCorruption);
+      assert.throws(() => note(record, { ...holder(record), facts: { evidence }, leaseMs: 0 }, NOW), LedgerCorruption);
+    });
+    it(`${evidence} of a record that was read belongs to its state`, () => {
+      for (const state of STATES) {
+        const allowed =
+          state === 'refused'
+            ? !paid
+            : paid && !['reserved', 'worked', 'settling', 'withdrawn', 'unresolved'].includes(state);
+        const record = { ...inState(state), evidence };
+        if (allowed) assert.equal(assertRecord(record), record);
+        else assert.throws(() => assertRecord(record), LedgerCorruption);
+      }
+    });
+  }
+
+  it('the decision of an operator makes a payment settled or refused, out of the state that waits for it', () => {
+    for (const to of ['settled', 'refused'] as const) {
+      const record = inState('unresolved');
+      const facts = { evidence: 'operator', reason: 'settlement_undecided' } as const;
+      const { answer } = advance(record, move(record, to, { facts }), NOW);
+      assert.partialDeepStrictEqual(answer, { kind: 'done', record: { state: to, evidence: 'operator' } });
+      assert.throws(() => note(record, { ...holder(record), facts, leaseMs: 0 }, NOW), LedgerCorruption);
+    }
+  });
+  it('what waits for an operator keeps what it bought, and not the bytes that could be sent', () => {
+    const record = inState('settling', { transaction: TRANSACTION, rawTransaction: '0x02f8' });
+    const { record: after } = advance(record, move(record, 'unresolved'), NOW);
+    const { state, proof, backendRequest, rawTransaction, dueAt } = after ?? {};
+    assert.deepEqual(
+      [state, proof, backendRequest, rawTransaction, dueAt],
+      ['unresolved', record.proof, record.backendRequest, '0x', 0],
+    );
+  });
+  it('no final state is accepted without it', () => {
+    assert.throws(settling(everything), LedgerCorruption);
+    assert.throws(settling(everything, 'refused'), LedgerCorruption);
+  });
+  it('settled names its transaction with the change, also when one was written ahead', () => {
+    assert.throws(settling({ evidence: 'logs' }), LedgerCorruption);
+    assert.throws(settling({ evidence: 'claim' }), LedgerCorruption);
+  });
+  it('the decision of an operator needs no transaction', () => {
+    const record = inState('settling');
+    const { answer } = advance(record, move(record, 'settled', { facts: { evidence: 'operator' } }), NOW);
+    assert.partialDeepStrictEqual(answer, { kind: 'done', record: { evidence: 'operator', settledAt: NOW } });
+  });
+  it('refused names its reason with the change', () => {
+    assert.throws(settling({ evidence: 'expired' }, 'refused'), LedgerCorruption);
+  });
+  it('withdrawn names its reason with the change, keeps the hash and forgets the bytes that could be sent', () => {
+    const record = inState('settling', { transaction: TRANSACTION, rawTransaction: '0x02f8' });
+    assert.throws(() => advance(record, move(record, 'withdrawn', { facts: {} }), NOW), LedgerCorruption);
+    const { record: after } = advance(record, move(record, 'withdrawn'), NOW);
+    assert.partialDeepStrictEqual(after, { state: 'withdrawn', transaction: TRANSACTION, rawTransaction: '0x' });
+    assert.equal(after?.proof, record.proof);
+  });
+});
+
+describe('a record that was reserved with a key', () => {
+  const key = sha256('key');
+  const asked = (keyDigest?: string) => ask('other', keyDigest === undefined ? {} : { keyDigest });
+  const guarded = (state: PaymentState) => inState(state, { keyDigest: key, leaseUntil: 0 });
+
+  for (const state of STATES.filter((one) => !isFinal(one))) {
+    it(`${state}: only a call with the first key is granted it`, () => {
+      const record = guarded(state);
+      for (const strange of [undefined, sha256('other key')])
+        assert.deepEqual(reserve(record, asked(strange), NOW), {
+          answer: { kind: 'guarded', record },
+          record,
+          changed: false,
+        });
+      assert.equal(reserve(record, asked(key), NOW).answer.kind, 'granted');
+    });
+    it(`${state}: without a first key it is granted to each call, and gets no key by that`, () => {
+      const { answer } = reserve(inState(state, { leaseUntil: 0 }), asked(key), NOW);
+      assert.equal(answer.kind, 'granted');
+      assert.equal(answer.record.keyDigest, undefined);
+    });
+  }
+  it('another purchase and a final state are answered before it', () => {
+    const otherBind = ask('other', { bind: sha256('something else') });
+    assert.equal(reserve(guarded('settled'), otherBind, NOW).answer.kind, 'conflict');
+    assert.equal(reserve(inState('delivered', { keyDigest: key }), asked(), NOW).answer.kind, 'completed');
+  });
+  it('is kept with the first reservation', () => {
+    assert.equal(reserve(undefined, asked(key), NOW).record?.keyDigest, key);
+  });
+});
+
+describe('a record that was reserved with a token', () => {
+  const token = sha256('token');
+  const id = sha256('token id');
+  const issued = { kind: 'issued', id, forMs: 1_000 } as const;
+  const asked = (tokenDigest?: string, more = {}) =>
+    ask('other', { ...(tokenDigest === undefined ? {} : { tokenDigest }), ...more });
+  const guarded = (state: PaymentState) => inState(state, { tokenDigest: token, leaseUntil: 0 });
+  const madeFrom = (command: Reserve, shownFor?: string) => reserve(undefined, command, NOW, shownFor).record;
+
+  for (const state of STATES.filter((one) => !isFinal(one))) {
+    it(`${state}: only a call with that token is granted it, with a key beside it or not`, () => {
+      const record = guarded(state);
+      for (const strange of [asked(), asked(sha256('other')), asked(undefined, { keyDigest: token })])
+        assert.deepEqual(reserve(record, strange, NOW), {
+          answer: { kind: 'guarded', record },
+          record,
+          changed: false,
+        });
+      for (const own of [asked(token), asked(token, { keyDigest: sha256('key') })])
+        assert.equal(reserve(record, own, NOW).answer.kind, 'granted');
+    });
+    it(`${state}: first wins, a token that is shown later replaces nothing`, () => {
+      const { answer } = reserve(inState(state, { leaseUntil: 0 }), { ...asked(token), token: issued }, NOW);
+      assert.ok(answer.kind === 'granted');
+      assert.equal(answer.record.tokenDigest, undefined);
+    });
+    it(`${state}: an old token still opens what it paid for`, () => {
+      const old = { ...asked(token), token: { kind: 'worthless' } as const };
+      assert.equal(reserve(guarded(state), old, NOW).answer.kind, 'granted');
+    });
+  }
+  it('is made by a token of ours, or by terms that were a record', () => {
+    assert.equal(madeFrom({ ...asked(token), token: issued })?.tokenDigest, token);
+    assert.equal(madeFrom(asked(token))?.tokenDigest, token);
+  });
+  it('is not made by a worthless token, nor by one that another payment showed first', () => {
+    assert.equal(madeFrom({ ...asked(token), token: { kind: 'worthless' } })?.tokenDigest, undefined);
+    assert.equal(madeFrom({ ...asked(token), token: issued }, sha256('other payment'))?.tokenDigest, undefined);
+    assert.equal(madeFrom({ ...asked(token), token: issued }, asked().terms.payId)?.tokenDigest, token);
+  });
+  it('is not made beside a key, which alone counts', () => {
+    const made = madeFrom({ ...asked(token, { keyDigest: sha256('key') }), token: issued });
+    assert.deepEqual([made?.keyDigest, made?.tokenDigest], [sha256('key'), undefined]);
+  });
+  it('keeps a digest and not the token itself', () => {
+    assert.throws(() => reserve(undefined, asked('A'.repeat(72)), NOW), LedgerCorruption);
+  });
+});
+
+describe('renewing a lease', () => {
+  const LATER = NOW + 5_000;
+  const renewed = (record: PaymentRecord, claim: Partial<PaymentRecord> = {}, now = LATER) =>
+    renew(record, { ...holder({ ...record, ...claim }), leaseMs: LEASE_MS }, now);
+
+  for (const state of STATES.filter((one) => !isFinal(one))) {
+    it(`${state}: it lasts from now, and nothing else changes, not even the step`, () => {
+      const record = inState(state);
+      const { answer, record: after, changed } = renewed(record);
+      assert.equal(answer, true);
+      assert.equal(changed, true);
+      assert.deepEqual(after, { ...record, leaseUntil: LATER + LEASE_MS, dueAt: LATER + LEASE_MS });
+    });
+    const unchanged = (record: PaymentRecord, claim?: Partial<PaymentRecord>, now?: number) =>
+      assert.deepEqual(renewed(record, claim, now), { answer: false, record, changed: false });
+    it(`${state}: not when it is over, given up, or another's`, () => {
+      unchanged(inState(state), {}, NOW + LEASE_MS);
+      unchanged(inState(state, { leaseUntil: 0 }));
+      unchanged(inState(state), { owner: 'other' });
+      unchanged(inState(state), { fence: 2 });
+    });
+  }
+  for (const state of STATES.filter((one) => isFinal(one)))
+    it(`${state}: never`, () => {
+      // Even a damaged record whose lease seems to run.
+      const record = inState(state, { leaseUntil: NOW + LEASE_MS });
+      assert.deepEqual(renewed(record), { answer: false, record, changed: false });
+    });
+  it('not when the record is gone', () => {
+    const claim = { ...holder(inState('settled')), leaseMs: LEASE_MS };
+    assert.deepEqual(renew(undefined, claim, NOW), { answer: false, record: undefined, changed: false });
+  });
+});
+
+describe('when a reconciler should look', () => {
+  const settling = inState('settling');
+  const noted = (leaseMs: number, againMs?: number) =>
+    note(settling, { ...holder(settling), leaseMs, ...(againMs === undefined ? {} : { againMs }) }, NOW).record;
+
+  it('at the end of the lease, and after the pause that was asked for', () => {
+    assert.equal(reserve(undefined, ask('buyer'), NOW).record?.dueAt, NOW + LEASE_MS);
+    assert.equal(noted(1_000)?.dueAt, NOW + 1_000);
+    assert.equal(noted(1_000, 500)?.dueAt, NOW + 1_500);
+  });
+  it('at once when the lease is given up, unless a pause was asked for', () => {
+    assert.partialDeepStrictEqual(noted(0), { leaseUntil: 0, dueAt: NOW });
+    assert.partialDeepStrictEqual(noted(0, 500), { leaseUntil: 0, dueAt: NOW + 500 });
+  });
+  it('a change of state sets it the same way', () => {
+    const { record } = advance(settling, { ...move(settling, 'settled'), leaseMs: 0, againMs: 7 }, NOW);
+    assert.partialDeepStrictEqual(record, { leaseUntil: 0, dueAt: NOW + 7 });
+  });
+  for (const againMs of [-1, 0.5, MAX_PAUSE_MS + 1])
+    it(`a pause of ${againMs} ms is a bug of the caller`, () => {
+      assert.throws(() => noted(0, againMs), RangeError);
+      assert.throws(() => advance(settling, { ...move(settling, 'settled'), againMs }, NOW), RangeError);
+    });
+});
+
+describe('how long a record is kept', () => {
+  it('25 hours after the end of its validity or its last change, whichever is later', () => {
+    const { validBefore } = terms('one', { validBefore: NOW / 1_000 + 120 });
+    const early = inState('reserved', { validBefore });
+    assert.equal(expiresAt(early), NOW + 120_000 + RECORD_RETENTION_MS);
+    assert.equal(expiresAt({ ...early, changedAt: NOW + 500_000 }), NOW + 500_000 + RECORD_RETENTION_MS);
+    assert.equal(RECORD_RETENTION_MS, 90_000_000);
+  });
+});
+
+describe('work that was not paid for', () => {
+  it('is shown with its call, its price and why it came to nothing, and without what its buyer sent', () => {
+    const record = inState('refused', { answered: 201, callId: 'call_1' });
+    assert.deepEqual(unpaidWork(record), {
+      at: new Date(record.changedAt).toISOString(),
+      requestId: record.requestId,
+      callId: 'call_1',
+      resourceId: 'market_report',
+      channel: 'http',
+      amount: '0.01',
+      currency: 'USDC',
+      network: 'eip155:84532',
+      payer: record.payer,
+      replayKey: record.payId,
+      backendStatus: 201,
+      reason: 'insufficient_funds',
+    });
   });
 });

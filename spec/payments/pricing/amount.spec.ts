@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { findDefaultAsset } from '@x402/evm';
 import fc from 'fast-check';
 import {
   AmountError,
@@ -8,6 +9,7 @@ import {
   MAX_AMOUNT_LENGTH,
   parseAmount,
 } from '../../../src/payments/pricing/amount.ts';
+import { KNOWN_NETWORKS } from '../../../src/payments/pricing/networks.ts';
 
 const UINT256_MAX = (1n << 256n) - 1n;
 const faultOf = (text: string, decimals: number): AmountFault | undefined => {
@@ -122,4 +124,23 @@ describe('amounts', () => {
     assert.throws(() => formatAmount(-1n, 6), RangeError);
     assert.throws(() => formatAmount(UINT256_MAX + 1n, 6), RangeError);
   });
+});
+
+/** Networks of which the official package has no USDC. */
+const WITHOUT: ReadonlySet<string> = new Set(['eip155:43113', 'eip155:80002', 'eip155:11155111']);
+
+describe('the USDC of a known network', () => {
+  for (const { title, chainId, usdc } of KNOWN_NETWORKS.values()) {
+    if (usdc === undefined) continue;
+    const network = `eip155:${chainId}` as const;
+    it(`is that of the official package, with its EIP-712 domain: ${title}`, () => {
+      const official = findDefaultAsset(usdc.address, network);
+      if (WITHOUT.has(network)) return assert.equal(official, undefined, 'can be compared now');
+      const { asset, name, version, decimals } = official ?? assert.fail('unknown there');
+      assert.deepEqual(
+        { address: asset.toLowerCase(), name, version, decimals },
+        { ...usdc, address: usdc.address.toLowerCase() },
+      );
+    });
+  }
 });

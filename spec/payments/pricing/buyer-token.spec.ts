@@ -196,10 +196,6 @@ describe('what a token says of the terms of its 402', () => {
         answerOf: undefined,
       });
     });
-
-  it('nothing under another key', () => {
-    assert.equal(tokensUnder(['two'], () => NOW_MS).read(text, TERMS)?.offeredUntilMs, undefined);
-  });
 });
 
 describe('the payment that a token names', () => {

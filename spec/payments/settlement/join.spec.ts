@@ -7,9 +7,8 @@ import type { Settler } from '../../../src/payments/settlement/settle.ts';
 import type { Paid, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { keptAnswer } from '../ledger/samples.ts';
-import { PAID } from './scripted-rail.ts';
 import { rest, virtualTime } from './virtual-time.ts';
-import { freshTerms, worldOfEachTest } from './world.ts';
+import { freshTerms, PAID, worldOfEachTest } from './world.ts';
 
 /** Both clocks go in steps of this many milliseconds. */
 const STEP_MS = 100;
@@ -167,17 +166,6 @@ describe('copies of a proof', () => {
     away = true;
     await pass(JOIN_MS);
     await failed;
-  });
-
-  it('of another proof do not wait for this one', async () => {
-    living(await pay());
-    const settler = joined();
-    const copy = settler.settle(requestWith());
-    await pass(100);
-    world.terms = freshTerms();
-    assert.equal((await settler.settle(requestWith())).kind, 'paid');
-    await pass(JOIN_MS);
-    assert.equal((await copy).kind, 'in_flight');
   });
 
   it('that lack the secret do not wait for an answer that is not theirs', async () => {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
+import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { keptAnswer } from '../ledger/samples.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';
-import { EXPIRED, PAID } from './scripted-rail.ts';
-import { FAILED, freshTerms, worldOfEachTest } from './world.ts';
+import { EXPIRED, FAILED, freshTerms, HASH, NOON_MS, PAID, worldOfEachTest } from './world.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
@@ -88,25 +88,6 @@ describe('the reconciler finishes what attempts left behind', () => {
       assert.ok(result.kind === 'paid' && result.kept !== undefined);
     });
 
-    it('shown worthless: refused for good', async () => {
-      await uncertain();
-      world.peer.script.reconcile = async () => EXPIRED;
-      await round();
-      assert.equal(await state(), 'refused');
-      assert.equal((await types()).at(-1), 'payment.rejected');
-    });
-
-    it('still open: sent again, because its buyer waits for it', async () => {
-      await uncertain();
-      world.peer.script.settle = async () => PAID;
-      await round();
-      assert.deepEqual(world.peer.asked, [
-        { what: 'reconcile', amount: '7' },
-        { what: 'settle', amount: '7', sentBefore: true },
-      ]);
-      assert.equal(await state(), 'undelivered');
-    });
-
     it('unknown: asked again with growing pauses, and warned of when it takes a minute', async () => {
       await uncertain();
       world.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no answer' });
@@ -161,14 +142,6 @@ describe('the reconciler finishes what attempts left behind', () => {
     });
   });
 
-  it('a purchase with a key is finished all the same: the record knows its digest', async () => {
-    world.terms = { ...world.terms, keyDigest: 'a'.repeat(64) };
-    await pay();
-    later(LEASE_MS);
-    await round();
-    assert.equal(bench.delivered.length, 1);
-  });
-
   it('a fault with one record is a warning and leaves the others alone; so is a store that is away', async () => {
     await pay();
     const faulty = world.terms.payId;
@@ -179,10 +152,8 @@ describe('the reconciler finishes what attempts left behind', () => {
       command.terms.payId === faulty ? world.silent() : world.ledger.reserve(command);
     await round(broken({ reserve }));
     assert.equal(await state(), 'undelivered');
-    assert.deepEqual(
-      bench.warnings.map(({ payId }) => payId),
-      [faulty],
-    );
+    const payIds = bench.warnings.map(({ payId }) => payId);
+    assert.deepEqual(payIds, [faulty]);
     await round(broken({ due: world.silent }));
     assert.equal(bench.warnings.length, 2);
   });
@@ -194,5 +165,274 @@ describe('the reconciler finishes what attempts left behind', () => {
     bench.fault = new Error('bug');
     await round();
     assert.deepEqual([world.held.size, bench.warnings.length], [0, 1]);
+  });
+});
+
+describe('the reconciler and what was never delivered', () => {
+  const world = worldOfEachTest();
+  const { settleOnce, pay, later, record, state, receipts } = world;
+  let bench: Bench;
+  beforeEach(() => {
+    bench = reconcilerBench(world);
+  });
+  const round = (): Promise<void> => bench.open().round();
+  const undelivered = async (more: Partial<typeof FAILED> | { readonly repeatable: boolean } = {}): Promise<Paid> => {
+    const result = await pay();
+    await world.failDelivery(result, { backendStatus: 500, ...more });
+    return result;
+  };
+
+  it('a backend that has failed six times, with growing pauses, is asked only for the buyer', async () => {
+    bench.answers = false;
+    await undelivered();
+    const calls: number[] = [];
+    for (let second = 0; second <= 3_600; second += 1) {
+      const before = bench.delivered.length;
+      await round();
+      if (bench.delivered.length > before) calls.push(second);
+      later(1_000);
+    }
+    assert.deepEqual(calls, [1, 3, 7, 15, 31]);
+    const { state, dueAt = 0, settledAt = 0, tries } = (await record()) ?? {};
+    assert.deepEqual([state, tries, dueAt], ['undelivered', 6, settledAt + DAY_MS]);
+    bench.answers = true;
+    assert.equal((await settleOnce()).kind, 'paid', 'the buyer may still ask');
+  });
+
+  describe('what was not collected', () => {
+    for (const repeatable of [true, false])
+      it(`${repeatable ? 'and the backend never answered' : 'and may not be sent again'} is due for a refund after a day`, async () => {
+        bench.repeatable = repeatable;
+        bench.answers = false;
+        await undelivered({ repeatable });
+        for (let hour = 0; hour < 24; hour += 1) {
+          for (let minute = 0; minute < 10; minute += 1) await round();
+          assert.equal(await state(), 'undelivered', `hour ${hour}`);
+          later(hour === 23 ? 3_600_000 - 1 : 3_600_000);
+        }
+        await round();
+        assert.equal(await state(), 'undelivered');
+        for (let minute = 0; minute < 5; minute += 1) {
+          later(60_000);
+          await round();
+        }
+        assert.equal(await state(), 'refundDue');
+        const [receipt, ...others] = await receipts();
+        const metadata = { callId: world.terms.callId, refundDue: true };
+        assert.deepEqual([receipt?.delivered, receipt?.metadata, others.length], [false, metadata, 0]);
+        assert.equal(await world.countOf('payment.settled'), 1);
+        const result = await settleOnce();
+        assert.ok(result.kind === 'spent' && result.state === 'refundDue');
+      });
+
+    it('a hundred failed deliveries of a purchase without a secret are none: an onlooker may have caused them', async () => {
+      for (let attempt = 0; attempt < 100; attempt += 1) await undelivered();
+      later(3_600_000);
+      await round();
+      assert.equal(await state(), 'undelivered');
+    });
+
+    it('a hundred failed deliveries are a refund after an hour, whatever is left of the day', async () => {
+      world.terms = { ...world.terms, tokenDigest: 'a'.repeat(64) };
+      for (let attempt = 0; attempt < 99; attempt += 1) await undelivered();
+      later(3_600_000);
+      await round();
+      assert.equal(await state(), 'undelivered', 'ninety-nine');
+      await undelivered();
+      later(60_000);
+      await round();
+      assert.equal(await state(), 'refundDue');
+    });
+
+    it('within an hour they are no refund: one outage may cause them all', async () => {
+      for (let attempt = 0; attempt < 100; attempt += 1) await undelivered();
+      later(60_000);
+      await round();
+      assert.equal(await state(), 'undelivered');
+    });
+  });
+
+  it('a record that the store loses between two looks does not come back as a reservation that waits for a day', async () => {
+    const { record: paid } = await pay();
+    world.terms = freshTerms();
+    const lost = { ...paid, ...world.terms, state: 'undelivered', tries: 6 } as const;
+    await bench.open(world.broken({ due: async () => [lost] })).round();
+    assert.ok(((await record())?.dueAt ?? 0) <= world.clock + LEASE_MS);
+    later(LEASE_MS);
+    await round();
+    assert.equal(await record(), undefined);
+  });
+});
+
+const HOUR_MS = 60 * 60 * 1_000;
+
+describe('the loop of the reconciler and its bounds', () => {
+  const world = worldOfEachTest();
+  const { settleOnce, later, state, broken } = world;
+  let bench: Bench;
+  beforeEach(() => {
+    bench = reconcilerBench(world);
+  });
+
+  it('a settlement that nothing can decide is asked about for a day, and then left to an operator', async () => {
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut', transaction: HASH });
+    await settleOnce();
+    world.peer.script.reconcile = async () => ({ kind: 'unknown', cause: 'no chain to ask' });
+    const { validBefore, payId } = world.terms;
+    world.clock = validBefore * 1_000 + 23 * HOUR_MS;
+    await bench.open().round();
+    world.clock = validBefore * 1_000 + 24 * HOUR_MS;
+    await bench.open().round();
+    assert.equal(await state(), 'settling');
+    world.clock += 60_000;
+    world.peer.asked.length = 0;
+    bench.warnings.length = 0;
+    await bench.open().round();
+    assert.deepEqual([world.peer.names(), bench.warnings.length, await state()], [[], 1, 'unresolved']);
+    const [receipt, ...others] = await world.receipts();
+    assert.deepEqual(
+      [receipt?.payment?.status, receipt?.payment?.replayKey, receipt?.delivered, receipt?.metadata, others.length],
+      ['unknown', payId, false, { callId: world.terms.callId }, 0],
+    );
+
+    // Never a 402, never a refund by itself, and never forgotten.
+    world.peer.script.reconcile = async () => EXPIRED;
+    later(365 * 24 * HOUR_MS);
+    await bench.open().round();
+    const asked = await settleOnce();
+    assert.ok(asked.kind === 'uncertain' && asked.transaction === HASH);
+    assert.deepEqual([world.peer.names(), await state()], [[], 'unresolved']);
+    assert.deepEqual(await world.receipts(), [receipt]);
+  });
+
+  it('nothing while the gate is closed, not even what moves no money', async () => {
+    await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
+    later(LEASE_MS);
+    world.gateOpen = false;
+    await bench.open().round();
+    assert.equal(await state(), 'reserved');
+    world.gateOpen = true;
+    await bench.open().round();
+    assert.equal(await state(), undefined);
+  });
+
+  it('eight settlements at once and not nine', async () => {
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    for (let count = 0; count < 12; count += 1) await settleOnce({ terms: freshTerms() });
+    later(1_000);
+    let running = 0;
+    world.peer.script.reconcile = () => {
+      running += 1;
+      return new Promise(() => undefined);
+    };
+    const reconciler = bench.open();
+    reconciler.start();
+    await bench.pass(3_000);
+    assert.equal(running, 8);
+    await Promise.all([reconciler.stop(1_000), bench.pass(1_000)]);
+  });
+
+  it('a backend that hangs does not delay settlements: four deliveries at once', async () => {
+    world.peer.script.settle = async () => PAID;
+    for (let count = 0; count < 10; count += 1) await settleOnce({ terms: freshTerms() });
+    later(LEASE_MS);
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    world.terms = freshTerms();
+    await settleOnce();
+    later(2_000);
+    let delivering = 0;
+    bench.hang = () => {
+      delivering += 1;
+    };
+    world.peer.script.reconcile = async () => PAID;
+    const reconciler = bench.open();
+    reconciler.start();
+    await bench.pass(3_000);
+    assert.equal(await state(), 'settled', 'resolved, and now waiting for the backend like the others');
+    assert.ok(delivering <= 5, `${delivering} deliveries hang`);
+    await Promise.all([reconciler.stop(1_000), bench.pass(1_000)]);
+  });
+
+  it('looks every 300 to 600 ms', async () => {
+    for (const [random, ms] of [
+      [0, 300],
+      [0.5, 450],
+    ] as const) {
+      bench = reconcilerBench(world);
+      let looks = 0;
+      const due: PaymentLedger['due'] = async () => {
+        looks += 1;
+        return [];
+      };
+      const reconciler = bench.open(broken({ due }), random);
+      reconciler.start();
+      await bench.pass(ms * 10 - 1);
+      assert.equal(looks, 10);
+      await bench.pass(1);
+      assert.equal(looks, 11);
+      await reconciler.stop(0);
+      await bench.pass(10_000);
+      assert.equal(looks, 11);
+    }
+  });
+
+  it('warns once that the store is away, and again when it went away again', async () => {
+    let away = true;
+    const due: PaymentLedger['due'] = async (limit) => (away ? world.silent() : world.ledger.due(limit));
+    const reconciler = bench.open(broken({ due }));
+    for (const [gone, lines] of [
+      [true, 1],
+      [true, 1],
+      [false, 1],
+      [true, 2],
+    ] as const) {
+      away = gone;
+      await reconciler.round();
+      assert.equal(bench.warnings.length, lines);
+    }
+  });
+
+  it('a settlement that hangs does not block the others, eight are worked on at once', async () => {
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    const all = Array.from({ length: 10 }, freshTerms);
+    for (const terms of all) await settleOnce({ terms });
+    world.clock = NOON_MS + 1_000;
+    let hanging = 0;
+    const answered = Promise.withResolvers<void>();
+    world.peer.script.reconcile = async () => {
+      hanging += 1;
+      if (hanging > 7) return PAID;
+      await answered.promise;
+      return PAID;
+    };
+    const reconciler = bench.open();
+    reconciler.start();
+    await bench.pass(2_000);
+    const states = await Promise.all(all.map(async ({ payId }) => (await world.ledger.read(payId))?.state));
+    assert.deepEqual(states.toSorted(), [...Array(7).fill('settling'), ...Array(3).fill('undelivered')]);
+    const stopped = reconciler.stop(5_000);
+    answered.resolve();
+    await bench.pass(0);
+    await stopped;
+    const after = await Promise.all(all.map(async ({ payId }) => (await world.ledger.read(payId))?.state));
+    assert.deepEqual(new Set(after), new Set(['undelivered']), 'what runs is brought to its end');
+  });
+
+  it('stops after its time, whatever hangs', async () => {
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    await settleOnce();
+    later(1_000);
+    world.peer.script.reconcile = () => new Promise(() => undefined);
+    const reconciler = bench.open();
+    reconciler.start();
+    await bench.pass(10);
+    let stopped = false;
+    void reconciler.stop(2_000).then(() => {
+      stopped = true;
+    });
+    await bench.pass(1_999);
+    assert.equal(stopped, false);
+    await bench.pass(1);
+    assert.equal(stopped, true);
   });
 });

@@ -8,11 +8,11 @@ import {
   LONGEST_LEASE_MS,
   RENEW_EVERY_MS,
 } from '../../../src/payments/settlement/reservations.ts';
+import { persist } from '../../../src/payments/settlement/retry-policy.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { seedOf } from '../../../verification/chaos/seed.ts';
-import { PAID } from './scripted-rail.ts';
-import { rest, virtualTime } from './virtual-time.ts';
-import { freshTerms, NOON_MS, worldOfEachTest } from './world.ts';
+import { rest, skippedTime, virtualTime } from './virtual-time.ts';
+import { freshTerms, NOON_MS, PAID, worldOfEachTest } from './world.ts';
 
 const HOUR_MS = 3_600_000;
 const STALLS = Number(process.env['STALLS'] ?? 2_000);
@@ -140,15 +140,6 @@ describe('leases', () => {
     assert.equal(await reservation(), 'granted');
   });
 
-  it('a lease that was given up is not renewed', async () => {
-    const held = await reserve('first');
-    leases.hold(held, HOUR_MS);
-    await world.ledger.note({ payId: held.payId, owner: held.owner, fence: held.fence, step: 's', leaseMs: 0 });
-    await pass(3_000);
-    assert.equal((await record())?.leaseUntil, 0);
-    assert.equal(await reservation(), 'granted');
-  });
-
   it('an attempt that is younger than the time between two renewals needs none', async () => {
     const counted = counting();
     const shared = createLeases(counted.ledger, time);
@@ -183,16 +174,6 @@ describe('leases', () => {
     away = false;
     await pass(30_000);
     assert.equal(await reservation(), 'in_flight');
-  });
-
-  it('survives two seconds in which its process stands still, whenever they begin', async () => {
-    leases.hold(await reserve('first'), HOUR_MS);
-    for (let begin = 0; begin < RENEW_EVERY_MS; begin += 50) {
-      await pass(RENEW_EVERY_MS + begin);
-      world.clock += 2_000;
-      assert.equal(await reservation(), 'in_flight', `${begin} ms after a renewal`);
-      await pass(50);
-    }
   });
 
   it('a renewal that hangs holds up no other one, and is not sent a second time meanwhile', async () => {
@@ -303,5 +284,47 @@ describe('a reservation that the store never answered', () => {
     await assert.rejects(settleAfter({}, hanging(false)), StoreError);
     await rest();
     assert.equal((await record())?.state, 'reserved', 'this one stands for another call that runs');
+  });
+});
+
+describe('a write that must not be lost', () => {
+  it('is repeated until the store answers, with growing pauses', async () => {
+    const time = skippedTime();
+    let attempts = 0;
+    const written = await persist(async () => {
+      attempts += 1;
+      if (attempts < 3) throw new Error('no answer');
+      return { kind: 'done' as const };
+    }, time);
+    assert.deepEqual([written.kind, attempts], ['done', 3]);
+    assert.deepEqual(time.slept, [50, 250]);
+  });
+
+  it('returns unwritten instead of throwing when the store stays silent for longer than a second', async () => {
+    const time = skippedTime();
+    const silence = new Error('no answer');
+    let attempts = 0;
+    const written = await persist(async () => {
+      attempts += 1;
+      throw silence;
+    }, time);
+    assert.deepEqual(written, { kind: 'unwritten', cause: silence, mayStand: true });
+    assert.equal(attempts, 4);
+    assert.deepEqual(time.slept, [50, 250, 1_000]);
+  });
+
+  it('marks what was certainly never written', async () => {
+    const away = new StoreError(new Error('no connection'), false);
+    const written = await persist(() => Promise.reject(away), skippedTime());
+    assert.deepEqual(written, { kind: 'unwritten', cause: away, mayStand: false });
+    let attempts = 0;
+    const once = await persist(() => Promise.reject(attempts++ === 0 ? new StoreError('late') : away), skippedTime());
+    assert.equal(once.kind === 'unwritten' && once.mayStand, true, 'one attempt that may stand is enough');
+  });
+
+  it('an answer that is no success is an answer: it is not repeated', async () => {
+    const time = skippedTime();
+    assert.deepEqual(await persist(async () => ({ kind: 'fenced' as const }), time), { kind: 'fenced' });
+    assert.deepEqual(time.slept, []);
   });
 });

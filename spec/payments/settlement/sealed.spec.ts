@@ -4,9 +4,7 @@ import { createKeyRing, isSealed, type SealingKeys } from '../../../src/crypto/s
 import { fencingToken, type PaymentLedger, type PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { sealedLedger } from '../../../src/payments/ledger/sealed-ledger.ts';
 import { keptAnswer, move } from '../ledger/samples.ts';
-import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
-import { ANSWER } from './scripted-work.ts';
-import { worldOfEachTest } from './world.ts';
+import { ANSWER, EXPIRED, HASH, PAID, worldOfEachTest } from './world.ts';
 
 const OLD: SealingKeys = [{ id: 'old', key: Buffer.alloc(32, 1) }];
 const NEW: SealingKeys = [{ id: 'new', key: Buffer.alloc(32, 2) }];

@@ -5,9 +5,8 @@ import { RECORD_RETENTION_MS } from '../../../src/payments/ledger/transitions.ts
 import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
-import { PAID, SPENT } from './scripted-rail.ts';
-import { ANSWER, BROKEN, TOO_LARGE } from './scripted-work.ts';
-import { refusalIn, worldOfEachTest } from './world.ts';
+import { sha256 } from '../ledger/samples.ts';
+import { ANSWER, BROKEN, freshTerms, PAID, refusalIn, SPENT, TOO_LARGE, worldOfEachTest } from './world.ts';
 
 const NO_MONEY = { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false } as const;
 
@@ -84,26 +83,6 @@ describe('a payment that is settled after the backend answered', () => {
     assert.equal(await world.ledger.kept(world.terms.payId), undefined);
   });
 
-  it('is delivered as a kept answer, and then needs no second write of it', async () => {
-    const result = await settleAfter();
-    assert.ok(result.kind === 'paid');
-    await world.deliver(result, { answer: ANSWER, keptBefore: true });
-    assert.equal(await state(), 'delivered');
-    // Without a secret no caller may have it again.
-    assert.equal(await world.ledger.kept(world.terms.payId), undefined);
-    assert.partialDeepStrictEqual((await receipts())[0], { delivered: true });
-  });
-
-  it('undelivered, it is collected with the same proof, without the backend', async () => {
-    const result = await settleAfter();
-    assert.ok(result.kind === 'paid');
-    await world.failDelivery(result, { answer: undefined, keptBefore: true, failure: { code: 'client_gone' } });
-    const collected = await settleAfter();
-    assert.ok(collected.kind === 'paid');
-    assert.deepEqual([collected.kept, world.backend.called.length], [ANSWER, 1]);
-    assert.deepEqual(world.peer.names(), ['verify', 'settle']);
-  });
-
   it('is not called for where the rail refuses: 402 as of every other call, and no record', async () => {
     world.peer.script.verify = async () => NO_MONEY;
     assert.deepEqual(refusalIn(await settleAfter()), {
@@ -113,6 +92,19 @@ describe('a payment that is settled after the backend answered', () => {
     });
     assert.deepEqual([world.backend.called, await record(), world.unpaid], [[], undefined, []]);
   });
+
+  for (const verdict of [NO_MONEY, { kind: 'unavailable', cause: 'down' }] as const)
+    it(`${verdict.kind} for a reservation that another process took over meanwhile: in flight, never a 402`, async () => {
+      world.peer.script.verify = async () => {
+        world.peer.script.verify = async () => ({ kind: 'valid' });
+        world.later(LEASE_MS + 1);
+        world.unpaidWork = createUnpaidWork(() => world.unpaidLimits);
+        assert.equal((await settleAfter()).kind, 'paid');
+        return verdict;
+      };
+      assert.equal((await settleAfter()).kind, 'in_flight');
+      assert.equal(await state(), 'settled');
+    });
 
   it('spent, as the rail says: the chain is asked, and the backend is not', async () => {
     world.peer.script.verify = async () => SPENT;
@@ -290,10 +282,8 @@ describe('the store while the answer is kept', () => {
       await assert.rejects(settleAfter({}, atAnswer(world.away)), StoreError);
       assert.deepEqual([world.peer.names(), world.held.size, world.connections], [['verify'], 0, 0]);
       assert.equal(await state(), 'reserved');
-      assert.deepEqual(
-        world.unpaid.map(({ reason }) => reason),
-        ['storage_error'],
-      );
+      const reasons = world.unpaid.map(({ reason }) => reason);
+      assert.deepEqual(reasons, ['storage_error']);
       open();
       assert.equal((await settleAfter()).kind, 'paid');
       assert.equal(world.backend.called.length, 2);
@@ -352,13 +342,6 @@ describe('the store while the answer is kept', () => {
     assert.deepEqual([await state(), world.peer.names(), world.unpaid], ['worked', ['verify', 'verify'], []]);
   });
 
-  it('may have written that the settlement begins: uncertain', async () => {
-    const ledger = broken({
-      advance: (command) => (command.to === 'settling' ? world.silent() : world.ledger.advance(command)),
-    });
-    assert.equal((await settleAfter({}, ledger)).kind, 'uncertain');
-  });
-
   it('keeps the events of the call for its next write', async () => {
     const { journal } = requestWith();
     await assert.rejects(settleAfter({ journal }, atAnswer(world.away)), StoreError);
@@ -384,4 +367,148 @@ describe('the store while the answer is kept', () => {
       assert.ok(result.kind === 'paid');
       assert.equal(result.record.settle, settle === 'after' ? undefined : 'after');
     });
+});
+
+const UNSENT = { kind: 'refused', reason: 'insufficient_funds', evidence: 'unsent' } as const;
+const OTHER_ANSWER = { ...ANSWER, body: new Uint8Array(Buffer.from('{"report":2}')) };
+
+describe('the answer of a payment that came to nothing', () => {
+  const world = worldOfEachTest();
+  const { settleAfter, record, types, later } = world;
+  let answerOf: string;
+
+  beforeEach(async () => {
+    const { settle } = world.peer.script;
+    world.peer.script.settle = async () => UNSENT;
+    const result = await settleAfter();
+    assert.equal(result.kind, 'refused');
+    answerOf = world.terms.payId;
+    world.terms = { ...world.terms, payId: freshTerms().payId, nonce: '0xnext' };
+    world.peer.script.settle = settle;
+    world.peer.asked.length = 0;
+    world.backend.script.answer = async () => ({ kind: 'answer', answer: OTHER_ANSWER });
+  });
+  const worked = () => world.backend.called.length - 1;
+
+  it('is bought by the next proof for the same: without another call', async () => {
+    const result = await settleAfter({ work: { answerOf } });
+    assert.ok(result.kind === 'paid');
+    assert.deepEqual([result.kept, worked()], [ANSWER, 0]);
+    assert.deepEqual(world.peer.names(), ['verify', 'settle']);
+    assert.partialDeepStrictEqual(await record(), { state: 'settled', answered: 200, reason: 'answer_kept' });
+    assert.equal((await types()).filter((type) => type === 'backend.called').length, 1);
+  });
+
+  it('holds no connection, and needs no backend', async () => {
+    world.reachable = false;
+    assert.ok((await settleAfter({ work: { answerOf } })).kind === 'paid');
+    assert.equal(world.connections, 0);
+  });
+
+  it('is sold once: the next proof with the same token pays for another call', async () => {
+    assert.ok((await settleAfter({ work: { answerOf } })).kind === 'paid');
+    world.terms = { ...world.terms, payId: freshTerms().payId };
+    const second = await settleAfter({ work: { answerOf } });
+    assert.ok(second.kind === 'paid');
+    assert.deepEqual([second.kept, worked()], [OTHER_ANSWER, 1]);
+  });
+
+  it('is sold once to two proofs at a time', async () => {
+    const other = { ...world.terms, payId: freshTerms().payId };
+    const both = await Promise.all([
+      settleAfter({ work: { answerOf } }),
+      settleAfter({ terms: other, work: { answerOf } }),
+    ]);
+    assert.ok(both.every(({ kind }) => kind === 'paid'));
+    assert.equal(worked(), 1);
+  });
+
+  it('is not sold by the old token to a third proof when the second came to nothing and passed it on', async () => {
+    const { settle } = world.peer.script;
+    world.peer.script.settle = async () => UNSENT;
+    await settleAfter({ work: { answerOf } });
+    const passedOn = world.terms.payId;
+    world.peer.script.settle = settle;
+    for (const named of [passedOn, answerOf]) {
+      world.terms = { ...world.terms, payId: freshTerms().payId };
+      assert.equal((await settleAfter({ work: { answerOf: named } })).kind, 'paid');
+    }
+    assert.equal(worked(), 1);
+  });
+
+  it('takes no place in the budget, and gives back that of the payment that came to nothing', async () => {
+    world.unpaidLimits = { ...world.unpaidLimits, perResource: 1 };
+    assert.equal(world.unpaidWork.exhausted(world.terms.resourceId, 'network'), true);
+    assert.equal((await settleAfter({ work: { answerOf } })).kind, 'paid');
+    assert.equal(world.unpaidWork.exhausted(world.terms.resourceId, 'network'), false);
+  });
+
+  const others = [
+    ['another payer', { payer: `0x${'9'.repeat(40)}` }],
+    ['another purchase', { bind: sha256('another input') }],
+  ] as const;
+  for (const [who, terms] of others)
+    it(`is not for ${who}: the backend is called`, async () => {
+      const result = await settleAfter({ terms: { ...world.terms, ...terms }, work: { answerOf } });
+      assert.ok(result.kind === 'paid');
+      assert.deepEqual([result.kept, worked()], [OTHER_ANSWER, 1]);
+    });
+
+  it('is not for a call that does not name it, nor for one that names an unknown payment', async () => {
+    assert.equal((await settleAfter()).kind, 'paid');
+    world.terms = { ...world.terms, payId: freshTerms().payId };
+    assert.equal((await settleAfter({ work: { answerOf: sha256('unknown') } })).kind, 'paid');
+    assert.equal(worked(), 2);
+  });
+
+  it('is not that of a payment that is paid, or not decided: those belong to their proofs', async () => {
+    const paid = await settleAfter();
+    assert.equal(paid.kind, 'paid');
+    const other = { ...world.terms, payId: freshTerms().payId };
+    assert.equal((await settleAfter({ terms: other, work: { answerOf: world.terms.payId } })).kind, 'paid');
+    assert.equal(worked(), 2);
+  });
+
+  it('no longer kept: the backend is called', async () => {
+    later(RECORD_RETENTION_MS + 120_000);
+    world.terms = { ...world.terms, validBefore: world.clock / 1_000 + 120 };
+    const result = await settleAfter({ work: { answerOf } });
+    assert.ok(result.kind === 'paid');
+    assert.deepEqual([result.kept, worked()], [OTHER_ANSWER, 1]);
+  });
+
+  it('a payment that comes to nothing again passes it on', async () => {
+    world.peer.script.settle = async () => UNSENT;
+    const again = await settleAfter({ work: { answerOf } });
+    assert.ok(again.kind === 'refused');
+    assert.equal(again.owed.answerOf, world.terms.payId);
+    assert.deepEqual(await world.ledger.kept(world.terms.payId), ANSWER);
+  });
+
+  it('waits on when the next proof is refused before anything is sent', async () => {
+    world.peer.script.verify = async () => ({ kind: 'refused', reason: 'insufficient_funds', nonceSpent: false });
+    const again = await settleAfter({ work: { answerOf } });
+    assert.ok(again.kind === 'refused');
+    assert.deepEqual([again.owed.answerOf, await record()], [answerOf, undefined]);
+    const stranger = { ...world.terms, bind: sha256('another input') };
+    const other = await settleAfter({ terms: stranger, work: { answerOf } });
+    assert.ok(other.kind === 'refused');
+    assert.equal(other.owed.answerOf, undefined);
+  });
+
+  it('waits on when a proof that its provider refused comes again', async () => {
+    world.peer.script.verify = async () => ({ kind: 'refused', reason: 'insufficient_funds', nonceSpent: false });
+    const proof = sha256('the proof');
+    for (const _ of [1, 2]) {
+      const again = await settleAfter({ proof, work: { answerOf } });
+      assert.ok(again.kind === 'refused');
+      assert.equal(again.owed.answerOf, answerOf);
+    }
+    assert.deepEqual(world.peer.names(), ['verify'], 'the second time it is not asked about');
+  });
+
+  it('a store that is silent about it is an error of the call: nothing was asked or sent', async () => {
+    await assert.rejects(settleAfter({ work: { answerOf } }, world.broken({ kept: world.silent })), StoreError);
+    assert.deepEqual([world.peer.names(), worked(), world.held.size], [[], 0, 0]);
+  });
 });

@@ -7,8 +7,7 @@ import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { claimOf, mandateText, useOf } from '../../mandates/register/register-map.ts';
 import { reconcilerBench } from './reconciler-bench.ts';
-import { EXPIRED, PAID, SPENT } from './scripted-rail.ts';
-import { freshTerms, worldOfEachTest } from './world.ts';
+import { EXPIRED, freshTerms, PAID, SPENT, worldOfEachTest } from './world.ts';
 
 /** The refusal that a call carries whose mandate no longer verifies. */
 const NO_MANDATE = 'mandate_expired';
@@ -39,6 +38,10 @@ describe('a purchase with a mandate', () => {
       return units;
     }
     return 0;
+  };
+  const passing = (changes: Partial<Pick<typeof world, 'reachable' | 'gateOpen'>>) => {
+    Object.assign(world, changes);
+    return { kind: 'valid' } as const;
   };
   const otherPayment = (mandate = mandateText(claim)): Promise<SettlementResult> =>
     settleOnce({ terms: { ...freshTerms(), mandate } });
@@ -82,32 +85,15 @@ describe('a purchase with a mandate', () => {
     assert.deepEqual([await state(), await left()], ['refused', 100]);
   });
 
-  const RELEASES: readonly (readonly [string, () => void, SettlementResult['kind']])[] = [
-    [
-      'the gas is gone',
-      () => (world.peer.script.verify = async () => ({ kind: 'unfunded', cause: 'no gas' })),
-      'postponed',
-    ],
-    ['the backend is away', () => (world.reachable = false), 'postponed'],
-    [
-      'the rail has no verdict',
-      () => (world.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'down' })),
-      'unavailable',
-    ],
-    [
-      'the gate closes',
-      () =>
-        (world.peer.script.verify = async () => {
-          world.gateOpen = false;
-          return { kind: 'valid' };
-        }),
-      'gate_closed',
-    ],
-    ['the chain shows the payment worthless', () => (world.peer.script.settle = async () => EXPIRED), 'refused'],
-  ];
-  for (const [why, prepare, kind] of RELEASES)
+  for (const [why, kind, script] of [
+    ['the gas is gone', 'postponed', { verify: async () => ({ kind: 'unfunded', cause: 'no gas' }) }],
+    ['the rail has no verdict', 'unavailable', { verify: async () => ({ kind: 'unavailable', cause: 'down' }) }],
+    ['the chain shows the payment worthless', 'refused', { settle: async () => EXPIRED }],
+    ['the backend is away', 'postponed', { verify: async () => passing({ reachable: false }) }],
+    ['the gate closes', 'gate_closed', { verify: async () => passing({ gateOpen: false }) }],
+  ] satisfies readonly (readonly [string, SettlementResult['kind'], Partial<typeof world.peer.script>])[])
     it(`has its share back when ${why}`, async () => {
-      prepare();
+      Object.assign(world.peer.script, script);
       assert.equal((await settleOnce()).kind, kind);
       assert.equal(await left(), 100);
     });
@@ -157,27 +143,6 @@ describe('a purchase with a mandate', () => {
     assert.ok(resumed.kind === 'paid');
     assert.equal(resumed.record.mandate, world.terms.mandate, 'its receipt still knows it');
     assert.deepEqual(world.peer.names(), ['verify', 'settle'], 'paid once');
-  });
-
-  it('is settled once by copies that came together, each with the same proof and the same mandate', async () => {
-    const joined = joining(settler(), world.ledger, world.time);
-    const results = await Promise.all(Array.from({ length: 20 }, () => joined.settle(requestWith())));
-    assert.equal(results.filter(({ kind }) => kind === 'paid').length, 1);
-    assert.deepEqual(
-      results.filter(({ kind }) => kind === 'mandate_used'),
-      [],
-    );
-    assert.equal(world.peer.names().filter((name) => name === 'settle').length, 1);
-  });
-
-  it('is bought by one of a hundred payments that bring one mandate at once', async () => {
-    const mandate = mandateText(claim);
-    const results = await Promise.all(
-      Array.from({ length: 100 }, () => settleOnce({ terms: { ...freshTerms(), mandate } })),
-    );
-    assert.equal(results.filter(({ kind }) => kind === 'paid').length, 1);
-    assert.equal(results.filter(({ kind }) => kind === 'mandate_used').length, 99);
-    assert.equal(world.peer.names().filter((name) => name === 'settle').length, 1);
   });
 
   it('never goes on with a reservation that was left without one: it would settle and use nothing up', async () => {

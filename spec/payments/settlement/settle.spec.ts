@@ -1,12 +1,34 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { keyDigest } from '../../../src/payments/settlement/stored-purchase.ts';
+import type { RailVerdict, Reading } from '../../../src/payments/rail.ts';
+import { joining } from '../../../src/payments/settlement/join.ts';
+import type { Settler } from '../../../src/payments/settlement/settle.ts';
+import { PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/settle.ts';
+import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { PAYMENT_CHANNEL } from '../../../src/payments/steps.ts';
+import { proofDigest } from '../../../src/payments/x402/verify/verify.ts';
+import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
-import { stepsOf } from '../steps.ts';
-import { HASH, PAID } from './scripted-rail.ts';
-import { freshTerms, refusalIn, worldOfEachTest } from './world.ts';
+import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
+import { freshTerms, HASH, PAID, refusalIn, worldOfEachTest } from './world.ts';
+
+/** Listens to the steps of one payment. `end` stops listening and gives them in order. */
+function stepsOf(channel: string, payId: string): { end(): readonly string[] } {
+  const steps: string[] = [];
+  const note = (message: unknown): void => {
+    const passed = message as { readonly step: string; readonly payId: string };
+    if (passed.payId === payId) steps.push(passed.step);
+  };
+  subscribe(channel, note);
+  return {
+    end() {
+      unsubscribe(channel, note);
+      return steps;
+    },
+  };
+}
 
 const UNSENT = { kind: 'refused', reason: 'insufficient_funds', evidence: 'unsent' } as const;
 const PROOF = 'A'.repeat(22);
@@ -189,16 +211,6 @@ describe('the settler', () => {
     assert.deepEqual(world.peer.names(), ['verify', 'verify']);
   });
 
-  it('a claim finds that a late copy was refused: nothing is sent', async () => {
-    const reason = 'invalid_exact_evm_payload_authorization_valid_before';
-    world.peer.script.verify = async () => {
-      assert.equal((await settleOnce({ proof: PROOF, refusal: reason }, broken({}))).kind, 'refused');
-      return { kind: 'valid' };
-    };
-    assert.equal((await settleOnce({ proof: PROOF })).kind, 'refused');
-    assert.deepEqual(world.peer.names(), ['verify', 'reconcile']);
-  });
-
   it('a store that is away before anything was sent: the call fails, nothing is sent, its events still reach the feed', async () => {
     const placed = requestWith();
     await assert.rejects(world.settler(broken({ reserve: world.away })).settle(placed), StoreError);
@@ -206,14 +218,369 @@ describe('the settler', () => {
     placed.journal.flush();
     assert.deepEqual(world.flushedTypes(), ['resource.requested']);
   });
+});
 
-  it('keeps the digest of a key, never the key', async () => {
-    const key = 'the-key-of-a-buyer';
-    world.terms = { ...world.terms, keyDigest: keyDigest(world.terms.payId, key) };
+describe('the connection to the backend before the money', () => {
+  const world = worldOfEachTest();
+  const { settleOnce, record, receipts, types, broken } = world;
+
+  it('cannot be had: nothing is settled, kept or recorded, and the same proof pays later', async () => {
+    world.reachable = false;
+    const { cause: _cause, ...result } = (await settleOnce()) as Extract<SettlementResult, { kind: 'postponed' }>;
+    assert.deepEqual(result, { kind: 'postponed', reason: 'backend_unreachable' });
+    assert.deepEqual(world.peer.names(), ['verify']);
+    assert.equal(await record(), undefined);
+    assert.deepEqual([await types(), await receipts(), world.held.size], [[], [], 0]);
+    world.reachable = true;
+    assert.equal((await settleOnce()).kind, 'paid');
+  });
+
+  it('is held after the rail verified and before anything is written that another process could settle', async () => {
+    const seen: string[] = [];
+    const reserveBackend = async () => {
+      seen.push(`${world.peer.names().join()} ${(await record())?.state}`);
+      return world.reserveBackend();
+    };
+    world.peer.script.settle = async () => {
+      seen.push(`${(await record())?.state} with ${world.connections}`);
+      return PAID;
+    };
+    assert.equal((await settleOnce({ reserveBackend })).kind, 'paid');
+    assert.deepEqual(seen, ['verify undefined', 'settling with 1']);
+  });
+
+  it('goes with the payment, for its delivery', async () => {
+    const result = await settleOnce();
+    assert.ok(result.kind === 'paid' && result.held !== undefined);
+    assert.equal(world.connections, 1);
+    result.held.release();
+    assert.equal(world.connections, 0);
+  });
+
+  for (const [why, prepare] of [
+    [
+      'the rail refuses after all',
+      () => (world.peer.script.settle = async () => ({ kind: 'refused', reason: 'no', evidence: 'unsent' })),
+    ],
+    [
+      'the end is uncertain',
+      () => (world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'no answer' })),
+    ],
+    ['the rail throws', () => (world.peer.script.settle = () => Promise.reject(new Error('bug')))],
+  ] as const)
+    it(`is given back: ${why}`, async () => {
+      prepare();
+      assert.notEqual((await settleOnce()).kind, 'paid');
+      assert.equal(world.connections, 0);
+    });
+
+  it('is given back: the gate closes, and the store is away', async () => {
+    const reserveBackend = () => {
+      world.gateOpen = false;
+      return world.reserveBackend();
+    };
+    assert.equal((await settleOnce({ reserveBackend })).kind, 'gate_closed');
+    world.gateOpen = true;
+    await assert.rejects(settleOnce({}, broken({ reserve: world.away })), StoreError);
+    assert.equal(world.connections, 0);
+  });
+
+  it('cannot be had when a withdrawn payment begins anew: it stays withdrawn, for the same proof', async () => {
+    world.peer.script.settle = async () => ({ kind: 'withdrawn', reason: 'relayer_unfunded', cause: 'no gas' });
+    assert.equal((await settleOnce()).kind, 'postponed');
+    assert.equal(world.connections, 0);
+    world.reachable = false;
+    world.peer.script.settle = async () => PAID;
+    const result = await settleOnce();
+    assert.ok(result.kind === 'postponed' && result.reason === 'backend_unreachable');
+    assert.equal((await record())?.state, 'withdrawn');
+    world.reachable = true;
+    assert.equal((await settleOnce()).kind, 'paid');
+  });
+
+  it('is not needed for what was paid before', async () => {
+    const result = await settleOnce();
+    assert.ok(result.kind === 'paid');
+    result.held?.release();
+    world.reachable = false;
+    await world.recorder().undelivered(result.record, {
+      ...world.facts(result),
+      failure: { code: 'backend_status_500' },
+      requestWritten: false,
+      repeatable: true,
+    });
+    const collected = await settleOnce();
+    assert.ok(collected.kind === 'paid' && collected.held === undefined);
+  });
+});
+
+describe('a payer at its bound of settlements under way', () => {
+  const world = worldOfEachTest();
+  const { requestWith, pay, later } = world;
+  let time: VirtualTime;
+  let settler: Settler;
+  let answer: PromiseWithResolvers<RailVerdict>;
+  let first: readonly Promise<SettlementResult>[];
+
+  beforeEach(async () => {
+    time = virtualTime();
+    Object.assign(world, { time });
+    world.terms = { ...freshTerms(), payer: `0x${'A'.repeat(40)}` };
+    settler = world.settler();
+    answer = Promise.withResolvers<RailVerdict>();
+    world.peer.script.verify = () => answer.promise;
+  });
+  /** The payer is spelled otherwise. */
+  const ofSamePayer = () => ({ ...freshTerms(), payer: `0x${'a'.repeat(40)}` });
+  const fillUp = async (): Promise<void> => {
+    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(requestWith({ terms: ofSamePayer() })));
+    await rest();
+    assert.equal(world.peer.names().length, PAYER_SETTLEMENTS);
+  };
+  const finish = async (): Promise<void> => {
+    answer.resolve({ kind: 'valid' });
+    await Promise.all(first);
+  };
+
+  it('is crowded, and nothing was asked, sent or kept; the same proof then buys', async () => {
+    await fillUp();
+    const result = settler.settle(requestWith());
+    await rest();
+    assert.equal(await world.state(), 'reserved');
+    await time.pass(SLOT_WAIT_MS);
+    assert.equal((await result).kind, 'crowded');
+    assert.deepEqual([await world.state(), world.peer.names().length], [undefined, PAYER_SETTLEMENTS]);
+    await finish();
+    assert.equal((await settler.settle(requestWith())).kind, 'paid');
+  });
+
+  it('needs one slot for all copies of a proof', async () => {
+    const copies = joining(settler, world.ledger, time);
+    const same = Array.from({ length: 3 * PAYER_SETTLEMENTS }, () => copies.settle(requestWith()));
+    await rest();
+    assert.deepEqual(world.peer.names(), ['verify']);
+    first = [settler.settle(requestWith({ terms: freshTerms() }))];
+    await rest();
+    assert.equal(world.peer.names().length, 2, 'another purchase has room');
+    await finish();
+    await time.pass(SLOT_WAIT_MS);
+    assert.ok((await Promise.all(same)).every(({ kind }) => kind === 'paid' || kind === 'in_flight'));
+  });
+
+  it('collects what was paid and not delivered all the same', async () => {
+    world.peer.script.verify = async () => ({ kind: 'valid' });
+    const result = await pay();
+    await world.failDelivery(result, { backendStatus: 0 });
+    const asked = world.peer.names().length;
+    world.peer.script.verify = () => answer.promise;
+    first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(requestWith({ terms: ofSamePayer() })));
+    await rest();
+    assert.equal((await settler.settle(requestWith())).kind, 'paid');
+    assert.equal(world.peer.names().length, asked + PAYER_SETTLEMENTS);
+    await finish();
+  });
+
+  const readings: readonly (readonly [what: string, reading: Reading, result: SettlementResult['kind']])[] = [
+    ['shown by the chain is answered', PAID, 'paid'],
+    ['still open stays open, and nothing is sent', { kind: 'open' }, 'uncertain'],
+  ];
+  for (const [what, reading, expected] of readings)
+    it(`an earlier settlement ${what}`, async () => {
+      world.peer.script.verify = async () => ({ kind: 'valid' });
+      world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'slow' });
+      assert.equal((await settler.settle(requestWith())).kind, 'uncertain');
+      later(10_000);
+      world.peer.script.verify = () => answer.promise;
+      world.peer.script.reconcile = async () => reading;
+      first = Array.from({ length: PAYER_SETTLEMENTS }, () => settler.settle(requestWith({ terms: ofSamePayer() })));
+      await rest();
+      const settles = world.peer.names().filter((name) => name === 'settle').length;
+      const result = settler.settle(requestWith());
+      await time.pass(SLOT_WAIT_MS);
+      assert.equal((await result).kind, expected);
+      assert.equal(world.peer.names().filter((name) => name === 'settle').length, settles);
+      await finish();
+    });
+});
+
+describe('a call whose client is gone', () => {
+  const world = worldOfEachTest();
+  const { settleOnce, record } = world;
+  let leaving: AbortController;
+  beforeEach(() => {
+    leaving = new AbortController();
+  });
+
+  it('before it is reserved: asks no peer and writes nothing', async () => {
+    leaving.abort();
+    assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind: 'gone' });
+    assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
+  });
+
+  it('while the provider verifies: nothing is written or sent', async () => {
+    world.peer.script.verify = async () => {
+      leaving.abort();
+      return { kind: 'valid' };
+    };
+    assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind: 'gone' });
+    assert.deepEqual([await record(), world.peer.names()], [undefined, ['verify']]);
+    assert.equal((await settleOnce()).kind, 'paid', 'and its proof is as good as before');
+  });
+
+  it('while it is reserved: the backend is not called, and the reservation is given back', async () => {
+    const reserve = world.broken({
+      async reserve(command) {
+        const reservation = await world.ledger.reserve(command);
+        leaving.abort();
+        return reservation;
+      },
+    });
+    assert.deepEqual(await world.settleAfter({ left: leaving.signal }, reserve), { kind: 'gone' });
+    assert.deepEqual([await record(), world.peer.names(), world.backend.called], [undefined, [], []]);
+  });
+
+  it('once the settlement was begun: it goes on, because money may move', async () => {
+    world.peer.script.settle = async () => {
+      leaving.abort();
+      return PAID;
+    };
+    assert.equal((await settleOnce({ left: leaving.signal })).kind, 'paid');
+  });
+
+  it('waits for no other copy any longer', async () => {
+    world.terms = { ...world.terms, tokenDigest: 'b'.repeat(64) };
+    await world.pay();
+    const time = virtualTime();
+    const copy = joining(world.settler(), world.ledger, time).settle(world.requestWith({ left: leaving.signal }));
+    await time.pass(10);
+    leaving.abort();
+    assert.deepEqual(await copy, { kind: 'gone' });
+  });
+
+  it('that has no client at its start begins nothing', async () => {
+    assert.deepEqual(await settleOnce({ left: undefined }), { kind: 'gone' });
+    assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
+  });
+});
+
+describe('a proof that the provider refused', () => {
+  const world = worldOfEachTest();
+  const { settleOnce, later, record } = world;
+  const PROOF = 'AAAAAAAAAAAAAAAAAAAAAA';
+
+  it('is refused again, with the first reason and without a question, until it is too old', async () => {
+    world.peer.script.verify = async () => NO_FUNDS;
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'refused');
+    world.peer.script.verify = async () => ({ kind: 'valid' });
+    world.peer.asked.length = 0;
+    const copy = await settleOnce({ proof: PROOF });
+    assert.ok(copy.kind === 'refused');
+    const { reason, phase, recorded } = copy.owed;
+    assert.deepEqual({ reason, phase, recorded }, { reason: 'insufficient_funds', phase: 'verify', recorded: false });
+    assert.deepEqual([world.peer.names(), await record()], [[], undefined]);
+    later(119_000);
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'refused');
+    later(2_000);
+    world.peer.script.seesChain = false;
+    const late = await settleOnce({ proof: PROOF });
+    assert.ok(late.kind === 'refused' && late.owed.reason === 'invalid_exact_evm_payload_authorization_valid_before');
+  });
+
+  it('does not count for another proof with the same replay key', async () => {
+    world.peer.script.verify = async () => NO_FUNDS;
+    await settleOnce({ proof: 'BBBBBBBBBBBBBBBBBBBBBB' });
+    world.peer.script.verify = async () => ({ kind: 'valid' });
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'paid');
+  });
+
+  it('refused before the provider was asked, or not refused at all: nothing is remembered', async () => {
+    world.peer.script.seesChain = false;
+    assert.equal((await settleOnce({ proof: PROOF, refusal: 'invalid_network' })).kind, 'refused');
+    world.peer.script.verify = async () => ({ kind: 'unavailable', cause: 'away' });
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'unavailable');
+    world.peer.script.verify = async () => ({ kind: 'valid' });
+    assert.equal((await settleOnce({ proof: PROOF })).kind, 'paid');
+  });
+});
+
+describe('the digest of a proof', () => {
+  const R_S = `${'1'.repeat(64)}${'2'.repeat(64)}`;
+  const proof = (signature: string, more: object = {}): Proof => {
+    const authorization = {
+      from: '0xa',
+      to: '0xB',
+      value: '7',
+      validAfter: '0',
+      validBefore: '9',
+      nonce: '0x1',
+      ...more,
+    };
+    return { payId: 'p', payload: { payload: { signature, authorization } } } as unknown as Proof;
+  };
+
+  it('is short, and one for all spellings of a signature', () => {
+    const digest = proofDigest(proof(`0x${R_S}1b`));
+    assert.match(digest, /^[A-Za-z0-9_-]{24}$/);
+    assert.equal(proofDigest(proof(`0x${R_S.toUpperCase()}00`, { to: '0xb' })), digest);
+  });
+
+  it('is another for another signature, or for another thing signed', () => {
+    const others = [
+      proof(`0x${R_S}1c`),
+      proof(`0x${'3'.repeat(600)}`),
+      ...['value', 'validAfter', 'validBefore', 'to'].map((name) => proof(`0x${R_S}1b`, { [name]: '8' })),
+    ].map(proofDigest);
+    assert.equal(new Set([...others, proofDigest(proof(`0x${R_S}1b`))]).size, 7);
+  });
+});
+
+describe('a payment to a payee that others may use', () => {
+  const world = worldOfEachTest();
+  const { settleOnce, settleAfter, record, state, receipts, countOf } = world;
+  const OTHERS = { ...PAID, by: 'others' } as const;
+  const UNKNOWN = { ...PAID, by: 'unknown' } as const;
+
+  it('of another store is answered 409, and makes no receipt and no refund', async () => {
+    world.payToExclusive = false;
+    world.peer.script.settle = async () => OTHERS;
+    for (let time = 0; time < 2; time += 1) assert.deepEqual(await settleOnce(), { kind: 'spent', state: 'used' });
+    assert.deepEqual(world.peer.names(), ['verify', 'settle'], 'its record answers the second one');
+    assert.partialDeepStrictEqual(await record(), { state: 'refused', evidence: 'unclaimed' });
+    assert.deepEqual([world.unclaimed, await receipts()], [[world.terms.payId], []]);
+    assert.deepEqual([await countOf('payment.settled'), await countOf('payment.rejected')], [0, 1]);
+  });
+
+  it('of another store is found after a crash and behind the work of a backend', async () => {
+    world.payToExclusive = false;
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    world.peer.script.reconcile = async () => OTHERS;
     await settleOnce();
-    const kept = await record();
-    assert.equal(kept?.keyDigest, world.terms.keyDigest);
-    assert.ok(!JSON.stringify(kept).includes(key));
-    assert.notEqual(keyDigest('a', 'b'), keyDigest('ab', ''), 'the border between payment and key counts');
+    assert.deepEqual(await settleOnce(), { kind: 'spent', state: 'used' });
+    world.terms = { ...world.terms, payId: 'a'.repeat(64) };
+    world.peer.script.settle = async () => OTHERS;
+    assert.deepEqual(await settleAfter(), { kind: 'spent', state: 'used' });
+    assert.deepEqual(
+      world.unpaid.map(({ payId, reason }) => [payId, reason]),
+      [[world.terms.payId, 'invalid_exact_evm_nonce_already_used']],
+    );
+  });
+
+  it('stays uncertain where an attempt of this store may have made it, until something shows that it did', async () => {
+    world.payToExclusive = false;
+    world.peer.script.settle = async () => UNKNOWN;
+    world.peer.script.reconcile = async () => UNKNOWN;
+    for (let time = 0; time < 3; time += 1) assert.equal((await settleOnce()).kind, 'uncertain');
+    assert.deepEqual([await state(), (await record())?.transaction, await receipts()], ['settling', undefined, []]);
+    world.peer.script.reconcile = async () => PAID;
+    assert.equal((await settleOnce()).kind, 'paid');
+    assert.deepEqual(world.unclaimed, []);
+  });
+
+  it('counts, by any account, where no other store or seller uses the payee', async () => {
+    for (const paid of [OTHERS, UNKNOWN]) {
+      world.terms = { ...world.terms, payId: paid === OTHERS ? 'a'.repeat(64) : 'b'.repeat(64) };
+      world.peer.script.settle = async () => paid;
+      assert.equal((await settleOnce()).kind, 'paid');
+    }
   });
 });

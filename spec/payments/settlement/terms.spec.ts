@@ -67,30 +67,19 @@ describe('the receipt of a purchase', () => {
 describe('how a purchase is recognised when it is asked for again', () => {
   const { payId } = payment;
 
-  it('by the key that the caller brought', () => {
-    const { keyDigest: key, tokenDigest: token } = termsOf({ idempotencyKey: 'name' });
-    assert.deepEqual([key, token], [keyDigest(payId, 'name'), undefined]);
-  });
-
-  it('by the token of the challenge that it answered', () => {
-    const { keyDigest: key, tokenDigest: token } = termsOf({ token: 'name' });
-    assert.deepEqual([key, token], [undefined, tokenDigest(payId, 'name')]);
-  });
-
-  it('by either when both came: the record may have been made with one of them', () => {
-    const both = termsOf({ idempotencyKey: 'name', token: 'token' });
-    assert.deepEqual([both.keyDigest, both.tokenDigest], [keyDigest(payId, 'name'), tokenDigest(payId, 'token')]);
-  });
-
-  it('by nothing when the caller brought neither', () => {
-    const none = termsOf({});
-    assert.ok(!('keyDigest' in none) && !('tokenDigest' in none));
+  it('by its key, by the token of the challenge, by either when both came, or by nothing', () => {
+    for (const [idempotencyKey, token] of [['name', undefined], [undefined, 'name'], ['name', 'token'], []] as const) {
+      const made = termsOf({ ...(idempotencyKey && { idempotencyKey }), ...(token && { token }) });
+      const key = idempotencyKey && keyDigest(payId, idempotencyKey);
+      assert.deepEqual([made.keyDigest, made.tokenDigest], [key, token && tokenDigest(payId, token)]);
+    }
   });
 
   it('a key and a token of the same letters are two, of two payments four', () => {
     const other = '0'.repeat(64);
     const digests = [payId, other].flatMap((id) => [keyDigest(id, 'name'), tokenDigest(id, 'name')]);
     assert.equal(new Set(digests).size, 4);
+    assert.notEqual(keyDigest('a', 'b'), keyDigest('ab', ''), 'the border between payment and key counts');
     for (const digest of digests) assert.match(digest, /^[0-9a-f]{64}$/);
   });
 

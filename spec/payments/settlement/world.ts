@@ -10,7 +10,8 @@ import {
   type DeliveryRecorder,
   type Undelivered,
 } from '../../../src/payments/delivery/delivery-recorder.ts';
-import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import type { KeptAnswer, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import type { RailVerdict, Reading, Settlement } from '../../../src/payments/rail.ts';
 import type { Lease } from '../../../src/payments/settlement/reservations.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import { createSettler, type SettlementParts, type Settler } from '../../../src/payments/settlement/settle.ts';
@@ -18,20 +19,108 @@ import type {
   Paid,
   SettlementRequest,
   SettlementResult,
+  Worked,
   WorkFirst,
 } from '../../../src/payments/settlement/settlement-request.ts';
 import { storedProof } from '../../../src/payments/settlement/stored-purchase.ts';
-import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
-import type { PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';
+import { createUnpaidWork, type UnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
+import type { PaymentRail, PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { Store } from '../../../src/store/documents/store.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { Time } from '../../../src/time/time.ts';
 import { terms as sampleTerms } from '../ledger/samples.ts';
-import { scriptedRail } from './scripted-rail.ts';
-import { scriptedWork } from './scripted-work.ts';
 import { skippedTime } from './virtual-time.ts';
+
+/** A transaction hash. */
+export const HASH = `0x${'ab'.repeat(32)}`;
+/** Paid, as the chain shows it. */
+export const PAID = { kind: 'settled', evidence: 'logs', transaction: HASH } as const;
+/** Never to be paid any more, as the chain shows it. */
+export const EXPIRED = { kind: 'refused', reason: 'expired', evidence: 'expired' } as const;
+/** The verdict on a nonce that was used before. */
+export const SPENT = { kind: 'refused', reason: 'invalid_exact_evm_nonce_already_used', nonceSpent: true } as const;
+
+type WriteAhead = Parameters<PaymentRail['settle']>[2];
+
+/** What the rail was asked, in order. `amount` in base units. */
+interface Asked {
+  readonly what: 'verify' | 'settle' | 'reconcile';
+  readonly amount: string;
+  readonly sentBefore?: boolean;
+  readonly knownTransaction?: string;
+}
+
+/**
+ * A rail that a test scripts: the one peer that cannot be real here. At first it approves
+ * and settles everything.
+ */
+function scriptedRail() {
+  const asked: Asked[] = [];
+  const script = {
+    seesChain: true,
+    verify: async (): Promise<RailVerdict> => ({ kind: 'valid' }),
+    settle: async (_write: WriteAhead): Promise<Settlement> => PAID,
+    reconcile: async (): Promise<Reading> => ({ kind: 'open' }),
+    markOf: async (): Promise<string | undefined> => undefined,
+    sentBack: async (): Promise<boolean> => false,
+  };
+  const rail: PaymentRail = {
+    facilitator: 'local',
+    get seesChain() {
+      return script.seesChain;
+    },
+    verify: (_proof, { amount }) => {
+      asked.push({ what: 'verify', amount });
+      return script.verify();
+    },
+    settle: (_proof, { amount }, writeAhead, { transaction: _known, ...history } = { sentBefore: false }) => {
+      asked.push({ what: 'settle', amount, ...history });
+      return script.settle(writeAhead);
+    },
+    reconcile: (_proof, { amount }, { transaction: knownTransaction } = { sentBefore: false }) => {
+      asked.push({ what: 'reconcile', amount, ...(knownTransaction === undefined ? {} : { knownTransaction }) });
+      return script.reconcile();
+    },
+    markOf: () => script.markOf(),
+    sentBack: () => script.sentBack(),
+    check: async () => undefined,
+  };
+  return { rail, script, asked, names: () => asked.map(({ what }) => what) };
+}
+
+/** What the backend answers, unless a test scripts something else. */
+export const ANSWER: KeptAnswer = {
+  status: 200,
+  headers: { 'content-type': 'application/json' },
+  body: new Uint8Array(Buffer.from('{"report":1}')),
+};
+/** It failed with 500. */
+export const BROKEN: Worked = { kind: 'failed', failure: { status: 500, requestWritten: true } };
+/** Its answer is too large to be kept. */
+export const TOO_LARGE: Worked = {
+  kind: 'failed',
+  failure: { status: 0, reason: 'response_too_large', requestWritten: true },
+};
+
+/** A backend that answers before the money moves, as a test scripts it. At first it answers. */
+function scriptedWork() {
+  /** The payments it was called for, in order. */
+  const called: string[] = [];
+  const script = { answer: async (): Promise<Worked> => ({ kind: 'answer', answer: ANSWER }) };
+  /** As the middleware calls it: over the held connection, and with its event. */
+  const callIn =
+    (journal: Journal): WorkFirst['call'] =>
+    async ({ payId }, held) => {
+      called.push(payId);
+      const worked = await script.answer();
+      held.release();
+      if (worked.kind === 'answer') journal.record('backend.called', { status: 'ok' });
+      return worked;
+    };
+  return { script, called, callIn };
+}
 
 /** When every test begins, milliseconds of the store's clock. */
 export const NOON_MS = 1_800_000_000_000;
@@ -61,58 +150,43 @@ const OFFER: PaymentRequirements = {
  * Call it at the top of a `describe`; what it returns always belongs to the present test.
  */
 export function worldOfEachTest() {
-  const world = {
-    clock: 0,
-    gateOpen: true,
-    reachable: true,
-    /** Connections to the backend that are held and neither used nor given back. */
-    connections: 0,
-    onStoreLoss: 'deliver' as 'deliver' | 'refuse',
-    payToExclusive: true,
-    /** Lost payments that no known buyer made: the operator gets a warning of each. */
-    unclaimed: [] as string[],
-    /** What the settler reported as worked and not paid. */
-    unpaid: [] as UnpaidAnswer[],
-    /** Limits of unpaid work; the budget of a test begins empty. */
-    unpaidLimits: UNPAID_LIMITS,
-    unpaidWork: createUnpaidWork(() => UNPAID_LIMITS),
-    /** The backend of calls that are settled after it. */
-    backend: scriptedWork(),
-    store: undefined as unknown as Store,
-    ledger: undefined as unknown as PaymentLedger,
-    peer: scriptedRail(),
-    time: skippedTime(),
-    terms: sampleTerms(),
-    flushed: [] as EventDraft[],
-    /** Payments whose answer left without its mark. */
-    unmarked: [] as string[],
-    /** Leases that are held and not dropped. */
-    held: new Set<string>(),
+  const fresh = () => {
+    return {
+      clock: NOON_MS,
+      gateOpen: true,
+      reachable: true,
+      /** Connections to the backend that are held and neither used nor given back. */
+      connections: 0,
+      onStoreLoss: 'deliver' as 'deliver' | 'refuse',
+      payToExclusive: true,
+      /** Lost payments that no known buyer made: the operator gets a warning of each. */
+      unclaimed: [] as string[],
+      /** What the settler reported as worked and not paid. */
+      unpaid: [] as UnpaidAnswer[],
+      /** Limits of unpaid work; the budget of a test begins empty. */
+      unpaidLimits: UNPAID_LIMITS,
+      /** The backend of calls that are settled after it. */
+      backend: scriptedWork(),
+      peer: scriptedRail(),
+      time: skippedTime(),
+      terms: freshTerms(),
+      flushed: [] as EventDraft[],
+      /** Payments whose answer left without its mark. */
+      unmarked: [] as string[],
+      /** Leases that are held and not dropped. */
+      held: new Set<string>(),
+    };
   };
+  const world = {} as ReturnType<typeof fresh> & { store: Store; ledger: PaymentLedger; unpaidWork: UnpaidWork };
   beforeEach(() => {
-    world.clock = NOON_MS;
+    Object.assign(world, fresh());
     world.store = openSqliteStore({
       path: ':memory:',
       limits: { eventsMaxLength: 1_000, receiptsMaxLength: 1_000 },
       now: () => world.clock,
     });
     world.ledger = world.store.ledger;
-    world.peer = scriptedRail();
-    world.time = skippedTime();
-    world.gateOpen = true;
-    world.reachable = true;
-    world.connections = 0;
-    world.onStoreLoss = 'deliver';
-    world.payToExclusive = true;
-    world.unclaimed = [];
-    world.unpaid = [];
-    world.unpaidLimits = UNPAID_LIMITS;
     world.unpaidWork = createUnpaidWork(() => world.unpaidLimits, world.time);
-    world.backend = scriptedWork();
-    world.flushed = [];
-    world.unmarked = [];
-    world.held = new Set();
-    world.terms = freshTerms();
   });
 
   const leases = {

@@ -9,8 +9,6 @@ import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import { type Chain as LocalChain, startChain } from '../../../tools/local-world/chain.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
-import { chainActors } from './chain/chain-actors.ts';
-import { type Fault, startFaultyNode } from './faulty-node.ts';
 import {
   freshAccount,
   freshAddress,
@@ -24,6 +22,7 @@ import {
   type Terms,
   termsFor,
 } from './signing.ts';
+import { chainActors, type Fault, startFaultyNode } from './stage.ts';
 
 const silentLog = { info: () => undefined, warn: () => undefined };
 

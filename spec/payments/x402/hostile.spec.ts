@@ -9,9 +9,7 @@ import {
   type ScriptedAnswer,
   startHostileFacilitator,
 } from '../../support/hostile-facilitator.ts';
-import { NO_VERDICT, noWriteAhead } from './hostile-answers.ts';
-import { LIES, type Lie } from './hostile-lies.ts';
-import { remoteRail } from './remote.ts';
+import { LIES, type Lie, NO_VERDICT, noWriteAhead, remoteRail } from './hostile.ts';
 import { genuineProof, nowSeconds } from './signing.ts';
 import { openStage, type Stage } from './stage.ts';
 

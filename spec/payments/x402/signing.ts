@@ -15,7 +15,7 @@ import type {
 
 /** Payers of the tests, with viem as the independent signer. Fresh keys only. */
 
-export const AUTHORIZATION_TYPES = {
+const AUTHORIZATION_TYPES = {
   TransferWithAuthorization: [
     { name: 'from', type: 'address' },
     { name: 'to', type: 'address' },

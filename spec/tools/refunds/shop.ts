@@ -14,8 +14,8 @@ import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 import { type LineRun, openShell } from '../../cli/shell.ts';
 import { move, terms as paymentTerms, recordIn } from '../../payments/ledger/samples.ts';
-import { chainActors } from '../../payments/x402/chain/chain-actors.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, type Terms, termsFor } from '../../payments/x402/signing.ts';
+import { chainActors } from '../../payments/x402/stage.ts';
 import { worldConfig, writeConfig } from '../../support/config.ts';
 
 const MERCHANT_ID = 'market-shop';

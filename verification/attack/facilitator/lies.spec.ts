@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { NO_VERDICT } from '../../../spec/payments/x402/hostile-answers.ts';
-import { LIES, type Lie } from '../../../spec/payments/x402/hostile-lies.ts';
+import { LIES, type Lie, NO_VERDICT } from '../../../spec/payments/x402/hostile.ts';
 import {
   type FacilitatorCall,
   type HostileFacilitator,

@@ -63,78 +63,62 @@ describe('the heads of a chain', () => {
     for (const ends = clock + ms; clock < ends; ) look();
   };
 
+  /** Blocks of an even pace, the last one followed by nothing for a while. */
+  const stallAfter = (count: number, intervalS: number, standsMs: number): string | undefined => {
+    blocks(count, intervalS);
+    stands(standsMs);
+    return watch.stall();
+  };
+
   describe('that stand still', () => {
-    it('are a stall after a minute, where blocks came by time', () => {
-      blocks(REGULAR_HEADS, 2);
-      stands(STALL_MS);
-      assert.equal(watch.stall(), undefined);
+    it('are a stall after a minute, where blocks came by time, and none with the next block', () => {
+      assert.equal(stallAfter(REGULAR_HEADS, 2, STALL_MS), undefined);
       look();
       assert.match(watch.stall() ?? '', /no block after 105 for 62 s/);
       assert.equal(watch.ageMs(), STALL_MS + LOOK_MS);
-    });
-
-    it('are one after ten intervals, where those are long', () => {
-      blocks(20, 12);
-      stands(120_000);
-      assert.equal(watch.stall(), undefined);
-      look();
-      assert.ok(watch.stall());
-    });
-
-    it('are none any more with the next block', () => {
-      blocks(REGULAR_HEADS, 2);
-      stands(STALL_MS + LOOK_MS);
       blocks(1, 64);
       assert.equal(watch.stall(), undefined);
     });
 
-    it('are none before five regular blocks, nor of blocks that come now and then', () => {
-      blocks(REGULAR_HEADS - 1, 2);
-      stands(10 * STALL_MS);
-      assert.equal(watch.stall(), undefined);
+    it('are one after ten intervals, where those are long', () => {
+      assert.equal(stallAfter(20, 12, 120_000), undefined);
+      look();
+      assert.ok(watch.stall());
+    });
+
+    it('are none before five regular blocks, nor of blocks that come now and then, which may leave a slot out', () => {
+      assert.equal(stallAfter(REGULAR_HEADS - 1, 2, 10 * STALL_MS), undefined);
       open('seen');
       for (const intervalS of [2, 7, 2, 30, 2, 90, 2, 11]) blocks(1, intervalS);
-      stands(10 * STALL_MS);
-      assert.equal(watch.stall(), undefined);
-    });
-
-    it('may leave a slot out', () => {
+      assert.equal(stallAfter(0, 0, 10 * STALL_MS), undefined);
+      open('seen');
       for (const intervalS of [12, 12, 24, 12, 12]) blocks(1, intervalS);
-      stands(122_000);
-      assert.ok(watch.stall());
+      assert.ok(stallAfter(0, 0, 122_000));
     });
 
-    it('are none where each block was made for a transaction of ours', () => {
-      for (let payment = 0; payment < 20; payment += 1) {
-        const ended = watch.settling();
-        blocks(1, 2);
-        ended();
+    it('are none where each block was made for a transaction of ours, and one where more blocks came', () => {
+      for (const others of [0, 2]) {
+        open('seen');
+        for (let payment = 0; payment < 4 * REGULAR_HEADS; payment += 1) {
+          const ended = watch.settling();
+          if (others > 0) {
+            clock += 2 * LOOK_MS;
+            head = { ...head, number: head.number + BigInt(others), timestamp: head.timestamp + 4 };
+            watch.saw(head);
+            ended();
+          }
+          blocks(1, 2);
+          ended();
+        }
+        assert.equal(stallAfter(0, 0, 10 * STALL_MS) !== undefined, others > 0);
       }
-      stands(10 * STALL_MS);
-      assert.equal(watch.stall(), undefined);
-    });
-
-    it('are one where more blocks came than we sent transactions', () => {
-      for (let payment = 0; payment < REGULAR_HEADS; payment += 1) {
-        const ended = watch.settling();
-        clock += 2 * LOOK_MS;
-        head = { ...head, number: head.number + 2n, timestamp: head.timestamp + 4 };
-        watch.saw(head);
-        ended();
-        blocks(1, 2);
-      }
-      stands(STALL_MS + LOOK_MS);
-      assert.ok(watch.stall());
     });
 
     it('are none on a local chain, and one on a mainnet from the beginning', () => {
       open('never');
-      blocks(20, 2);
-      stands(10 * STALL_MS);
-      assert.equal(watch.stall(), undefined);
+      assert.equal(stallAfter(20, 2, 10 * STALL_MS), undefined);
       open('always');
-      stands(STALL_MS + LOOK_MS);
-      assert.ok(watch.stall());
+      assert.ok(stallAfter(0, 0, STALL_MS + LOOK_MS));
     });
 
     it('are none without readings: a process that stood still has seen nothing', () => {
@@ -322,28 +306,6 @@ describe('the health of a node by the readings of its chain', () => {
       assert.equal((await rail.verify(fresh, stage.offer)).kind, 'valid');
       assert.equal((await rail.reconcile(fresh, stage.offer)).kind, 'open');
       assert.equal((await rail.reconcile(proof, stage.offer, { sentBefore: true, transaction })).kind, 'settled');
-    });
-  });
-
-  describe('a node that shows no new block', () => {
-    it('fails the provider after a minute, until a block comes', async () => {
-      const { proof } = await stage.actors.buyer();
-      const start = Math.floor(Date.now() / 1_000);
-      for (let second = 1; second <= 6; second += 1) {
-        await stage.local.request('evm_setNextBlockTimestamp', [start + 2 * second]);
-        await blocks(1);
-      }
-      await node.become('stuck');
-      for (let looks = 0; looks < 31; looks += 1) {
-        assert.equal(await rail.check(), undefined);
-        clock += 2_000;
-      }
-      assert.match((await rail.check())?.cause ?? '', /^stall: no block after/);
-      assert.equal((await rail.verify(proof, stage.offer)).kind, 'unavailable');
-      await node.become('honest');
-      await blocks(1);
-      assert.equal(await rail.check(), undefined);
-      assert.equal((await rail.verify(proof, stage.offer)).kind, 'valid');
     });
   });
 

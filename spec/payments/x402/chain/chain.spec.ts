@@ -1,30 +1,25 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { encodeFunctionData, parseAbi } from 'viem';
 import { checkAsset } from '../../../../src/payments/x402/chain/asset-check.ts';
 import { type Chain, createChain, type EvidenceQuery } from '../../../../src/payments/x402/chain/chain.ts';
-import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
-import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
+import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
+import { paymentsTo } from '../../../../src/payments/x402/chain/payment-logs.ts';
+import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../../tools/local-world/chain.ts';
-import { CONTRACTS, MULTICALL3_ADDRESS } from '../../../../tools/local-world/contracts.ts';
-import { type Fault, throughFaultyNode } from '../faulty-node.ts';
+import { MULTICALL3_ADDRESS } from '../../../../tools/local-world/contracts.ts';
 import {
-  authorize,
   freshAccount,
   freshAddress,
   genuineProof,
   nowSeconds,
   type offerFor,
-  PRICE_UNITS,
-  sign,
   type Terms,
   termsFor,
 } from '../signing.ts';
-import { openStage, type Stage } from '../stage.ts';
-import type { ChainActors } from './chain-actors.ts';
+import type { ChainActors } from '../stage.ts';
+import { type Fault, openStage, type Stage, throughFaultyNode } from '../stage.ts';
 
-const SPENT = 'invalid_exact_evm_nonce_already_used';
 const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 
 describe('what the chain shows', () => {
@@ -73,25 +68,6 @@ describe('what the chain shows', () => {
     const wrong = await actors.submit(other);
     for (const hint of [undefined, transaction, wrong, `0x${'0'.repeat(64)}`])
       assert.deepEqual(await chain.readEvidence(about(proof, hint)), { kind: 'paid', transaction });
-  });
-
-  it('not paid to another payee or at another price', async () => {
-    const { proof } = await actors.buyer();
-    const transaction = await actors.submit(proof);
-    for (const change of [{ payTo: freshAddress() }, { value: '20000' }])
-      for (const hint of [undefined, transaction]) {
-        const evidence = await chain.readEvidence({ ...about(proof, hint), ...change });
-        assert.deepEqual(evidence, { kind: 'worthless', reason: SPENT, transaction });
-      }
-  });
-
-  it('worthless once cancelled or spent on the payer itself', async () => {
-    for (const spoil of [actors.cancel, actors.spendOnSelf]) {
-      const { account, proof } = await actors.buyer();
-      await spoil(account, proof);
-      const evidence = await chain.readEvidence(about(proof));
-      assert.equal(evidence.kind === 'worthless' && evidence.reason, SPENT);
-    }
   });
 
   it('open until a block has reached its end, worthless from then on', async () => {
@@ -158,12 +134,6 @@ describe('what the chain shows', () => {
     });
   });
 
-  it('unknown, not worthless, while the node cannot find the log of a spent nonce', async () => {
-    const { proof } = await actors.buyer();
-    await actors.submit(proof);
-    assert.equal((await readThrough('eth_getLogs', 'empty', about(proof))).kind, 'unknown');
-  });
-
   it('unknown when the node fails at any of its answers', async () => {
     const { proof } = await actors.buyer();
     await actors.submit(proof);
@@ -171,32 +141,6 @@ describe('what the chain shows', () => {
     for (const failing of asked)
       for (const fault of ['fail', 'lose', 'empty'] as const)
         assert.equal((await readThrough(failing, fault, about(proof))).kind, 'unknown', `${failing} ${fault}`);
-  });
-
-  it('a payer that is a contract pays with a signature of its owner', async () => {
-    const owner = freshAccount();
-    const wallet = freshAddress();
-    await local.request('anvil_setCode', [wallet, CONTRACTS.contracts.ContractWallet.deployedBytecode]);
-    await local.fundGas(owner.address);
-    const own = encodeFunctionData({ abi: parseAbi(['function own(address owner_)']), args: [owner.address] });
-    await local.send(owner.address, wallet, own);
-    await local.mint(wallet, PRICE_UNITS);
-    assert.deepEqual([await chain.hasCode(wallet), await chain.hasCode(owner.address)], [true, false]);
-
-    const authorization = authorize(wallet, offer);
-    const signature = await sign(owner, authorization, terms);
-    const payload = { x402Version: 2, accepted: offer, payload: { signature, authorization } } as const;
-    const proof: Proof = { payId: '', payload, signedBy: 'contract' };
-    const rail = await createLocalRail({ rpc, chain, terms, privateKey: local.relayerKey });
-    assert.deepEqual(await rail.verify(proof, offer), { kind: 'valid' });
-    assert.equal((await rail.settle(proof, offer, async () => undefined)).kind, 'settled');
-    const stranger = await sign(freshAccount(), authorize(wallet, offer), terms);
-    const forged = {
-      ...proof,
-      payload: { ...payload, payload: { signature: stranger, authorization: authorize(wallet, offer) } },
-    };
-    const refusal = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature', nonceSpent: false };
-    assert.deepEqual(await rail.verify(forged, offer), refusal);
   });
 
   describe('of the configured asset', () => {
@@ -230,5 +174,101 @@ describe('what the chain shows', () => {
       );
       await assert.rejects(checked);
     });
+  });
+});
+
+/** Blocks without a payment before, between and behind the payments: more than one query takes. */
+const GAP = 200;
+const BLOCKS_PER_QUERY = 150n;
+
+describe('the search for payments', () => {
+  let stage: Stage;
+  let last: bigint;
+  const paid: string[] = [];
+
+  before(async () => {
+    stage = await openStage();
+    for (let i = 0; i < 3; i += 1) {
+      await stage.local.request('anvil_mine', [`0x${GAP.toString(16)}`]);
+      for (let j = 0; j < 2; j += 1) paid.push(await stage.actors.submit((await stage.actors.buyer()).proof));
+    }
+    last = BigInt(String(await stage.local.request('eth_blockNumber', [])));
+  });
+  after(() => stage.close());
+
+  /** The same chain behind a node that refuses too many blocks: `refuse` throws its answer. */
+  const limited = (refuse: (blocks: bigint) => void): { readonly node: Rpc; readonly widths: bigint[] } => {
+    const widths: bigint[] = [];
+    const call: Rpc['call'] = async (method, params, deadlineMs) => {
+      if (method === 'eth_getLogs') {
+        const [{ fromBlock, toBlock }] = params as [{ fromBlock: string; toBlock: string }];
+        const width = BigInt(toBlock) - BigInt(fromBlock) + 1n;
+        refuse(width);
+        widths.push(width);
+      }
+      return stage.rpc.call(method, params, deadlineMs);
+    };
+    return { node: { call, close: async () => undefined }, widths };
+  };
+  const found = async (node: Rpc, first = 0n, through = last): Promise<readonly string[]> => {
+    const { asset, payTo } = stage.terms;
+    const search = { asset, payTo, first, last: through, blocksPerQuery: BLOCKS_PER_QUERY };
+    const transactions: string[] = [];
+    for await (const { transaction } of paymentsTo(node, search)) transactions.push(transaction);
+    return transactions;
+  };
+
+  it('finds every one, once, oldest first, in ranges that public nodes take', async () => {
+    const { node, widths } = limited(() => undefined);
+    assert.deepEqual(await found(node), paid);
+    assert.equal(
+      widths.reduce((sum, width) => sum + width, 0n),
+      last + 1n,
+      'every block is searched once',
+    );
+    assert.ok(widths.every((width) => width <= BLOCKS_PER_QUERY));
+  });
+
+  it('searches the first and the last block as well', async () => {
+    const block = await stage.local.request('eth_getTransactionReceipt', [paid[5] ?? '']);
+    const number = BigInt((block as { readonly blockNumber: string }).blockNumber);
+    assert.deepEqual(await found(stage.rpc, number, number), [paid[5]]);
+    assert.deepEqual(await found(stage.rpc, number + 1n), []);
+  });
+
+  const limits: readonly (readonly [what: string, most: bigint, error: () => Error])[] = [
+    ['fewer blocks', 40n, () => new RpcRefusal('eth_getLogs', -32_005, 'query exceeds max block range', false)],
+    ['fewer bytes', 15n, () => new OversizedAnswer(1)],
+  ];
+  for (const [what, most, error] of limits)
+    it(`asks for less when the node allows ${what} at a time`, async () => {
+      const { node, widths } = limited((blocks) => {
+        if (blocks > most) throw error();
+      });
+      assert.deepEqual(await found(node), paid);
+      assert.equal(
+        widths.reduce((sum, width) => sum + width, 0n),
+        last + 1n,
+      );
+      assert.ok(BigInt(widths.length) < 4n * (last / most), `${widths.length} queries are too many`);
+    });
+
+  it('asks again when the node fails or limits the rate', async () => {
+    const errors = [
+      new Error('no JSON-RPC answer (503)'),
+      new RpcRefusal('eth_getLogs', 429, 'too many requests', false),
+    ];
+    const { node } = limited(() => {
+      const error = errors.shift();
+      if (error !== undefined) throw error;
+    });
+    assert.deepEqual(await found(node), paid);
+  });
+
+  it('fails when a single block is too much, instead of leaving it out', async () => {
+    const { node } = limited(() => {
+      throw new OversizedAnswer(7);
+    });
+    await assert.rejects(found(node), OversizedAnswer);
   });
 });

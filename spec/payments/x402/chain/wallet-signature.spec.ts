@@ -70,10 +70,8 @@ describe('whether a payer is a contract', () => {
     const both = Promise.allSettled([hasCode('a'), hasCode('a')]);
     assert.equal(questions.length, 1);
     questions[0]?.answer.reject(new Error('no answer'));
-    assert.deepEqual(
-      (await both).map(({ status }) => status),
-      ['rejected', 'rejected'],
-    );
+    const statuses = (await both).map(({ status }) => status);
+    assert.deepEqual(statuses, ['rejected', 'rejected']);
     const again = hasCode('a');
     questions[1]?.answer.resolve(false);
     assert.equal(await again, false);

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { hashTypedData, recoverAddress } from 'viem';
+import fc from 'fast-check';
+import { hashTypedData, recoverAddress, toHex, domainSeparator as viemSeparator } from 'viem';
+import { generatePrivateKey, mnemonicToAccount, privateKeyToAddress } from 'viem/accounts';
+import { TEST_BUYER } from '../../../../src/payments/pricing/networks.ts';
 import { bytesHex } from '../../../../src/payments/x402/evm/calldata.ts';
+import { isPublishedAccount, isPublishedKey } from '../../../../src/payments/x402/evm/published-keys.ts';
 import {
   prepareRecovery,
   RECOVERY_ENGINES,
   readAccountSignature,
 } from '../../../../src/payments/x402/evm/signature.ts';
-import { authorizationDigest } from '../../../../src/payments/x402/evm/typed-data.ts';
+import { authorizationDigest, domainSeparator } from '../../../../src/payments/x402/evm/typed-data.ts';
 import type { Eip3009Authorization } from '../../../../src/payments/x402/wire/types.ts';
 import { bareV, freshAccount, freshAddress, highS, ORDER, otherV, sign, termsFor, typedData } from '../signing.ts';
 
@@ -110,3 +114,49 @@ function flipBit(signature: string, fromByte: number, toByte: number): string {
   bytes.writeUInt8(bytes.readUInt8(at) ^ (1 << randomInt(0, 8)), at);
   return `0x${bytes.toString('hex')}`;
 }
+
+describe('the domain separator of an asset', () => {
+  it('equals the reference implementation for any domain', () => {
+    // An empty member would drop out of the reference's type.
+    const text = fc.string({ unit: 'grapheme', minLength: 1 });
+    const hex = fc.stringMatching(/^[0-9a-f]{40}$/);
+    fc.assert(
+      fc.property(text, text, fc.integer({ min: 1, max: 2 ** 48 }), hex, (name, version, chainId, digits) => {
+        const verifyingContract = `0x${digits}` as const;
+        const domain = { name, version, chainId, verifyingContract };
+        assert.equal(domainSeparator(domain), viemSeparator({ domain }));
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+/** The accounts that hardhat opens; the first ten are those of anvil. */
+const DEVELOPMENT_ACCOUNTS = Array.from({ length: 20 }, (_, addressIndex) => {
+  const account = mnemonicToAccount('test test test test test test test test test test test junk', { addressIndex });
+  return { address: account.address, key: toHex(account.getHdKey().privateKey ?? new Uint8Array()) };
+});
+const BASE_SEPOLIA = 84_532;
+const LOCAL = 31_337;
+
+describe('published keys', () => {
+  it('are those of the TEST buyer and of the development accounts, on every chain but the local one', () => {
+    assert.equal(privateKeyToAddress(TEST_BUYER.key), TEST_BUYER.address);
+    for (const { address, key } of [TEST_BUYER, ...DEVELOPMENT_ACCOUNTS]) {
+      for (const account of [address, address.toLowerCase()]) {
+        assert.equal(isPublishedAccount(account, BASE_SEPOLIA), true, account);
+        assert.equal(isPublishedAccount(account, LOCAL), false, account);
+      }
+      for (const spelled of [key, `0x${key.slice(2).toUpperCase()}`]) {
+        assert.equal(isPublishedKey(spelled, BASE_SEPOLIA), true, address);
+        assert.equal(isPublishedKey(spelled, LOCAL), false, address);
+      }
+    }
+  });
+
+  it('are no others', () => {
+    const key = generatePrivateKey();
+    assert.equal(isPublishedKey(key, BASE_SEPOLIA), false);
+    assert.equal(isPublishedAccount(privateKeyToAddress(key), BASE_SEPOLIA), false);
+  });
+});

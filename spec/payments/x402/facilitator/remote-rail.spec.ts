@@ -11,8 +11,16 @@ import {
   type ScriptedAnswer,
   startHostileFacilitator,
 } from '../../../support/hostile-facilitator.ts';
-import { json, NO_VERDICT, noWriteAhead } from '../hostile-answers.ts';
-import { DEADLINES, refusal, remoteRail, spent, UNREACHABLE } from '../remote.ts';
+import {
+  json,
+  NO_VERDICT,
+  noWriteAhead,
+  refusal,
+  remoteRail,
+  SHARED_DEADLINES,
+  spent,
+  UNREACHABLE,
+} from '../hostile.ts';
 import { PRICE_UNITS } from '../signing.ts';
 import { openStage, type Stage } from '../stage.ts';
 
@@ -45,11 +53,16 @@ describe('the remote rail over a real chain', () => {
 
   /** A new rail each time, so that no facilitator has failed before. */
   const railOver = (urls: readonly string[], deps: Partial<Parameters<typeof remoteRail>[1]> = {}): Rail => {
-    const rail = remoteRail(urls, { network: stage.terms.network, chain: stage.chain, deadlines: DEADLINES, ...deps });
+    const rail = remoteRail(urls, {
+      network: stage.terms.network,
+      chain: stage.chain,
+      deadlines: SHARED_DEADLINES,
+      ...deps,
+    });
     open.push(rail);
     return rail;
   };
-  const one = (): Rail => railOver([first.url], { deadlines: { ...DEADLINES, confirmMs: 200 } });
+  const one = (): Rail => railOver([first.url], { deadlines: { ...SHARED_DEADLINES, confirmMs: 200 } });
   const both = (deps?: Parameters<typeof railOver>[1]): Rail => railOver([first.url, second.url], deps);
   const settle = (rail: Rail, proof: Proof) => rail.settle(proof, stage.offer, noWriteAhead);
   const paidOnce = async (payer: string): Promise<void> =>
@@ -74,28 +87,6 @@ describe('the remote rail over a real chain', () => {
       assert.deepEqual(await settle(rail, proof), { ...settlement, by: 'others' });
       const again = { sentBefore: true, transaction: settlement.transaction };
       assert.deepEqual(await rail.settle(proof, stage.offer, noWriteAhead, again), settlement);
-    });
-
-    it('gives refusals of the official one in the words of the contract', async () => {
-      const rail = one();
-      first.script({ verify: relayTo(official.url) });
-      const { proof } = await stage.actors.buyer();
-      const { proof: other } = await stage.actors.buyer();
-      const { authorization } = proof.payload.payload;
-      const { signature } = other.payload.payload;
-      const forged = { ...proof, payload: { ...proof.payload, payload: { signature, authorization } } };
-      const refusal = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature', nonceSpent: false };
-      assert.deepEqual(await rail.verify(forged, stage.offer), refusal);
-    });
-
-    it('stays uncertain, with the named hash, where everything is approved and nothing moved', async () => {
-      const rail = one();
-      const { account, proof } = await stage.actors.buyer();
-      const settlement = await settle(rail, proof);
-      assert.equal(settlement.kind, 'uncertain');
-      assert.equal(settlement.transaction, INVENTED_TRANSACTION);
-      assert.equal(await stage.local.balanceOf(account.address), PRICE_UNITS);
-      assert.equal((await rail.reconcile(proof, stage.offer)).kind, 'open');
     });
 
     it('recognises a payment behind a failed simulation: its nonce has paid us', async () => {
@@ -132,7 +123,7 @@ describe('the remote rail over a real chain', () => {
     });
 
     it('settles by a well-formed claim, and by no other answer, where claims count', async () => {
-      const rail = railOver([first.url], { confirm: 'facilitator', deadlines: { ...DEADLINES, confirmMs: 50 } });
+      const rail = railOver([first.url], { confirm: 'facilitator', deadlines: { ...SHARED_DEADLINES, confirmMs: 50 } });
       const { account, proof } = await payer();
       const claim = { kind: 'settled', evidence: 'claim', transaction: INVENTED_TRANSACTION };
       assert.deepEqual(await settle(rail, proof), claim);
@@ -197,10 +188,10 @@ describe('the remote rail over a real chain', () => {
       second.script({ settle: relayTo(official.url) });
       const begun = performance.now();
       assert.deepEqual(await both().verify(proof, stage.offer), { kind: 'valid' });
-      assert.ok(performance.now() - begun < DEADLINES.verifyMs);
+      assert.ok(performance.now() - begun < SHARED_DEADLINES.verifyMs);
       assert.equal((await settle(both(), proof)).kind, 'settled');
       await paidOnce(account.address);
-      assert.ok(performance.now() - begun < DEADLINES.verifyMs + DEADLINES.settleMs);
+      assert.ok(performance.now() - begun < SHARED_DEADLINES.verifyMs + SHARED_DEADLINES.settleMs);
     });
 
     it('asks no other facilitator after a refusal', async () => {
@@ -258,13 +249,6 @@ describe('the remote rail over a real chain', () => {
 
     describe('without a chain', () => {
       const withoutChain = (urls: readonly string[]) => railOver(urls, { chain: undefined });
-      it('never counts "nonce already used" as paid', async () => {
-        const { proof } = await payer();
-        first.script({ settle: () => ({ kind: 'reset' }) });
-        second.script({ settle: () => spent });
-        for (const one of [first.url, UNREACHABLE])
-          assert.equal((await settle(withoutChain([one, second.url]), proof)).kind, 'uncertain');
-      });
 
       it('counts a definite refusal only when the first one cannot have sent it', async () => {
         const { proof } = await payer();

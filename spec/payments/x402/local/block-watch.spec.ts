@@ -12,8 +12,7 @@ import {
   watchBlocks,
 } from '../../../../src/payments/x402/local/block-watch.ts';
 import { authorize } from '../signing.ts';
-import { OFFER } from './lane-stage.ts';
-import { ASSET, PoolNode } from './pool-node.ts';
+import { ASSET, OFFER, PoolNode } from './lane-stage.ts';
 
 /** Longest wait for a look that must come, milliseconds. */
 const SOON_MS = 10_000;

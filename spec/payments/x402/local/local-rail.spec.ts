@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
-import { type Hex, keccak256 } from 'viem';
-import { type Chain, createChain } from '../../../../src/payments/x402/chain/chain.ts';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { encodeFunctionData, type Hex, keccak256, parseTransaction } from 'viem';
+import { type PrivateKeyAccount, privateKeyToAddress } from 'viem/accounts';
+import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
 import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
+import { evidenceQuery } from '../../../../src/payments/x402/chain/payment-reading.ts';
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import {
   createFailedPayers,
@@ -14,10 +15,10 @@ import {
 } from '../../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../../tools/local-world/chain.ts';
-import type { ChainActors } from '../chain/chain-actors.ts';
-import { throughFaultyNode } from '../faulty-node.ts';
-import { freshAccount, genuineProof, type offerFor, PRICE_UNITS, type Terms } from '../signing.ts';
-import { openStage, type Stage, settleThrough } from '../stage.ts';
+import { TOKEN_ABI } from '../../../../tools/local-world/contracts.ts';
+import { freshAccount, freshAddress, genuineProof, type offerFor, PRICE_UNITS, type Terms } from '../signing.ts';
+import type { ChainActors } from '../stage.ts';
+import { openStage, type Stage, settleThrough, throughFaultyNode } from '../stage.ts';
 
 describe('payers whose transfer has failed', () => {
   it('pause from their last failure on, however their address is spelled', () => {
@@ -45,15 +46,12 @@ describe('payers whose transfer has failed', () => {
     assert.deepEqual([failed.has('again'), failed.has('payer 1'), failed.has('payer 2')], [true, false, true]);
   });
 });
-
-const HASH = /^0x[0-9a-f]{64}$/;
 const SPENT = 'invalid_exact_evm_nonce_already_used';
 
 describe('the local rail on a real chain', () => {
   let stage: Stage;
   let local: LocalChain;
   let rpc: Rpc;
-  let chain: Chain;
   let rail: PaymentRail;
   let terms: Terms;
   let offer: ReturnType<typeof offerFor>;
@@ -61,7 +59,7 @@ describe('the local rail on a real chain', () => {
 
   before(async () => {
     stage = await openStage();
-    ({ local, rpc, chain, terms, offer, actors, rail } = stage);
+    ({ local, rpc, terms, offer, actors, rail } = stage);
   });
   after(() => stage.close());
 
@@ -117,23 +115,6 @@ describe('the local rail on a real chain', () => {
     for (const { account } of buyers) assert.equal(await local.balanceOf(account.address), 0n);
   });
 
-  it('simulates a payment once: its settlement follows its verification', async () => {
-    let simulations = 0;
-    const counting: Rpc = {
-      ...rpc,
-      call(method, params, ...more) {
-        const { from } = (params[0] ?? {}) as { readonly from?: string };
-        if (method === 'eth_call' && from !== undefined) simulations += 1;
-        return rpc.call(method, params, ...more);
-      },
-    };
-    const counted = await createLocalRail({ rpc: counting, chain, terms, privateKey: local.relayerKey });
-    const { proof } = await actors.buyer();
-    assert.equal((await counted.verify(proof, offer)).kind, 'valid');
-    assert.equal((await settle(proof, counted)).outcome.kind, 'settled');
-    assert.equal(simulations, 1);
-  });
-
   it('knows which payers have code', async () => {
     const plain = freshAccount().address.toLowerCase();
     const asset = terms.asset.toLowerCase();
@@ -141,17 +122,6 @@ describe('the local rail on a real chain', () => {
     assert.deepEqual(await payersWithCode(client, [plain, asset, plain]), new Set([asset]));
     await local.request('anvil_setCode', [plain, `0xef0100${asset.slice(2)}`]);
     assert.deepEqual(await payersWithCode(client, [asset, plain]), new Set([asset, plain]));
-  });
-
-  it('sends nothing when the write-ahead fails', async () => {
-    const { account, proof } = await actors.buyer();
-    const outcome = await rail.settle(proof, offer, async () => {
-      throw new Error('fenced');
-    });
-    assert.equal(outcome.kind, 'withdrawn');
-    assert.equal(await local.balanceOf(account.address), PRICE_UNITS);
-    assert.equal((await rail.reconcile(proof, offer)).kind, 'open');
-    assert.equal((await settle(proof)).outcome.kind, 'settled');
   });
 
   it('finds a replay to be paid by the first transaction, and sends no second one', async () => {
@@ -168,14 +138,6 @@ describe('the local rail on a real chain', () => {
     );
   });
 
-  it('recognises a payment that a stranger submitted first', async () => {
-    const { proof } = await actors.buyer();
-    const transaction = await actors.submit(proof);
-    const { outcome, written } = await settle(proof);
-    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction, by: 'others' });
-    assert.equal(written.length, 0);
-  });
-
   it('recognises a payment that a stranger slips in between simulation and broadcast', async () => {
     const { proof } = await actors.buyer();
     let transaction: string | undefined;
@@ -183,23 +145,6 @@ describe('the local rail on a real chain', () => {
       transaction = await actors.submit(proof);
     });
     assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction, by: 'others' });
-  });
-
-  it('refuses a cancelled authorization: the nonce is spent without a payment', async () => {
-    const { account, proof } = await actors.buyer();
-    await actors.cancel(account, proof);
-    const { outcome } = await settle(proof);
-    assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
-    assert.equal((await rail.reconcile(proof, offer)).kind, 'refused');
-  });
-
-  it('refuses an authorization that the payer spent on itself', async () => {
-    const { account, proof } = await actors.buyer();
-    await actors.spendOnSelf(account, proof);
-    const { outcome } = await settle(proof);
-    assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
-    assert.match(outcome.transaction ?? '', HASH);
-    assert.equal(await local.balanceOf(account.address), PRICE_UNITS);
   });
 
   it('refuses one cancelled between simulation and broadcast, although its own transaction was mined', async () => {
@@ -238,43 +183,6 @@ describe('the local rail on a real chain', () => {
     assert.equal(await local.balanceOf(account.address), PRICE_UNITS);
   });
 
-  it('is ready while its relayer can pay gas', async () => {
-    assert.equal(await rail.check(), undefined);
-    const privateKey = `0x${randomBytes(32).toString('hex')}`;
-    const poor = await createLocalRail({ rpc, chain, terms, privateKey });
-    assert.deepEqual(await poor.check(), { found: 'degraded', cause: 'the relayer is out of gas' });
-  });
-
-  it('stays uncertain, with the hash, while its transaction is not mined; the same proof settles later', async () => {
-    const { proof } = await actors.buyer();
-    const hasty = await createLocalRail({ rpc, chain, terms, privateKey: local.relayerKey, settleDeadlineMs: 300 });
-    await local.request('evm_setAutomine', [false]);
-    const { outcome, written } = await settle(proof, hasty);
-    assert.equal(outcome.kind, 'uncertain');
-    assert.equal(outcome.transaction, written[0]?.hash);
-    assert.equal(
-      (await rail.reconcile(proof, offer, { sentBefore: true, transaction: outcome.transaction })).kind,
-      'open',
-    );
-    await local.request('evm_setAutomine', [true]);
-    await local.request('evm_mine', []);
-    assert.deepEqual(await rail.reconcile(proof, offer, { sentBefore: true, transaction: outcome.transaction }), {
-      kind: 'settled',
-      evidence: 'logs',
-      transaction: outcome.transaction,
-    });
-  });
-
-  it('keeps the hash when the answer to the broadcast is lost, and finds the payment', async () => {
-    const { account, proof } = await actors.buyer();
-    const fault = (method: string) => (method === 'eth_sendRawTransaction' ? 'lose' : 'pass');
-    const { outcome, written } = await throughFaultyNode(local.rpcUrl, fault, async (lossy) =>
-      settle(proof, await createLocalRail({ rpc: lossy, chain, terms, privateKey: local.relayerKey })),
-    );
-    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction: written[0]?.hash });
-    assert.equal(await local.balanceOf(account.address), 0n);
-  });
-
   it('gives no reading when the node fails, and no verdict', async () => {
     const { proof } = await actors.buyer();
     await throughFaultyNode(
@@ -290,5 +198,211 @@ describe('the local rail on a real chain', () => {
         assert.ok(await blind.check());
       },
     );
+  });
+});
+
+/** Far below the minute that a transaction may take. */
+const SOON_MS = 5_000;
+
+describe('a transfer that fails in its block', () => {
+  let stage: Stage;
+  let rail: PaymentRail;
+  let clock = 0;
+  before(async () => {
+    stage = await openStage();
+    const { rpc, chain, terms, local } = stage;
+    rail = await createLocalRail({ rpc, chain, terms, privateKey: local.relayerKey, now: () => clock });
+  });
+  after(() => stage.close());
+
+  /** The payer empties the account between simulation and block. */
+  const failing = async () => {
+    const { account, proof } = await stage.actors.buyer();
+    const begun = performance.now();
+    let transaction: Hex | undefined;
+    const outcome = await rail.settle(proof, stage.offer, async ({ hash }) => {
+      transaction = hash as Hex;
+      await empty(account);
+    });
+    return { account, proof, outcome, transaction, tookMs: performance.now() - begun };
+  };
+  const empty = async ({ address }: PrivateKeyAccount): Promise<void> => {
+    const { local } = stage;
+    await local.fundGas(address);
+    const args = [freshAddress() as Hex, PRICE_UNITS] as const;
+    const call = encodeFunctionData({ abi: TOKEN_ABI, functionName: 'transfer', args });
+    await local.send(address, local.token.address, call);
+  };
+
+  it('ends the wait at once and stays uncertain: the authorization can still pay', async () => {
+    const { account, proof, outcome, transaction, tookMs } = await failing();
+    assert.equal(outcome.kind === 'uncertain' && outcome.failed, true);
+    assert.equal(outcome.transaction, transaction);
+    assert.ok(tookMs < SOON_MS, `${Math.round(tookMs)} ms`);
+    await stage.local.mint(account.address, PRICE_UNITS);
+    const stranger = await stage.actors.submit(proof);
+    const paid = { kind: 'settled', evidence: 'logs', transaction: stranger, by: 'others' };
+    assert.deepEqual(await rail.reconcile(proof, stage.offer, { sentBefore: true, transaction }), paid);
+  });
+
+  it('is no failure while the newest block of the node is older: another transaction of its block may have paid', async () => {
+    const { proof, transaction } = await failing();
+    const query = evidenceQuery(proof, stage.offer, transaction);
+    const mined = (await stage.rpc.call('eth_getTransactionReceipt', [transaction])) as { blockNumber: string };
+    for (const [blocksBehind, failed] of [
+      [1n, undefined],
+      [0n, true],
+    ] as const) {
+      const head = `0x${(BigInt(mined.blockNumber) - blocksBehind).toString(16)}`;
+      const behind: Pick<Rpc, 'call'> = {
+        call: (method, params) =>
+          stage.rpc.call(method, method === 'eth_getBlockByNumber' && params[0] === 'latest' ? [head, false] : params),
+      };
+      const evidence = await createChain({ ...stage.rpc, ...behind }).readEvidence(query);
+      assert.equal(evidence.kind === 'open' && evidence.failed, failed);
+    }
+  });
+
+  it('makes its payer wait before the next transfer; others go on', async () => {
+    const { account, proof } = await failing();
+    await stage.local.mint(account.address, 2n * PRICE_UNITS);
+    const next = await genuineProof(account, stage.terms);
+    const failedAt = clock;
+    clock = failedAt + FAILED_PAYER_PAUSE_MS - 1;
+    assert.equal((await rail.verify(next, stage.offer)).kind, 'unavailable');
+    const { outcome, written } = await settleThrough(rail, proof, stage.offer, { sentBefore: true });
+    assert.deepEqual([outcome.kind, written.length], ['uncertain', 0]);
+    const { proof: other } = await stage.actors.buyer();
+    assert.equal((await settleThrough(rail, other, stage.offer)).outcome.kind, 'settled');
+    clock = failedAt + FAILED_PAYER_PAUSE_MS;
+    assert.equal((await settleThrough(rail, next, stage.offer)).outcome.kind, 'settled');
+  });
+
+  const ends: readonly (readonly [
+    what: string,
+    end: (account: PrivateKeyAccount, proof: Proof) => Promise<unknown>,
+    next: 'unavailable' | 'valid',
+  ])[] = [
+    [
+      'is cancelled by its payer: the payer waits',
+      (account, proof) => stage.actors.cancel(account, proof),
+      'unavailable',
+    ],
+    ['is submitted by a stranger first: its payer has paid', (_, proof) => stage.actors.submit(proof), 'valid'],
+  ];
+  for (const [what, end, next] of ends)
+    it(`because it ${what}`, async () => {
+      const { account, proof } = await stage.actors.buyer(2n * PRICE_UNITS);
+      await rail.settle(proof, stage.offer, async () => void (await end(account, proof)));
+      assert.equal((await rail.verify(await genuineProof(account, stage.terms), stage.offer)).kind, next);
+    });
+});
+
+describe('a relayer that runs out of gas', () => {
+  let stage: Stage;
+  let rail: PaymentRail;
+  let relayer: Hex;
+
+  before(async () => {
+    stage = await openStage();
+    relayer = privateKeyToAddress(stage.local.relayerKey);
+  });
+  after(() => stage.close());
+  beforeEach(async () => {
+    await stage.local.fundGas(relayer);
+    const { rpc, chain, terms, local } = stage;
+    rail = await createLocalRail({ rpc, chain, terms, privateKey: local.relayerKey });
+  });
+
+  const drain = (): Promise<unknown> => stage.local.request('anvil_setBalance', [relayer, '0x0']);
+  const settle = (proof: Proof, history?: { readonly sentBefore: boolean; readonly withdrawnBefore?: boolean }) =>
+    settleThrough(rail, proof, stage.offer, history);
+  const numberOf = (raw: string | undefined): number | undefined => parseTransaction(raw as Hex).nonce;
+  /** The relayer had enough gas in the last check, and has none now. */
+  const drainedUnseen = async (): Promise<void> => {
+    assert.equal(await rail.check(), undefined);
+    await drain();
+  };
+
+  it('is known before anything is begun: a good proof is unfunded, a bad one is refused as ever', async () => {
+    const { proof } = await stage.actors.buyer();
+    const { proof: unpaid } = await stage.actors.buyer(0n);
+    await drain();
+    assert.equal((await rail.verify(proof, stage.offer)).kind, 'unfunded');
+    assert.equal((await rail.verify(unpaid, stage.offer)).kind, 'refused');
+    assert.partialDeepStrictEqual(await rail.check(), { found: 'degraded' });
+    assert.equal(rail.transfersLeft?.(), 0);
+  });
+
+  it('found out by the broadcast: withdrawn with its hash, and its number goes to the next one', async () => {
+    const [first, second] = [await stage.actors.buyer(), await stage.actors.buyer()];
+    await drainedUnseen();
+    const { outcome, written } = await settle(first.proof);
+    assert.equal(outcome.kind, 'withdrawn');
+    assert.equal(outcome.transaction, written[0]?.hash);
+    assert.equal((await rail.verify(second.proof, stage.offer)).kind, 'unfunded', 'known from then on');
+    await stage.local.fundGas(relayer);
+    await rail.check();
+    const next = await settle(second.proof);
+    assert.equal(next.outcome.kind, 'settled');
+    assert.equal(numberOf(next.written[0]?.raw), numberOf(written[0]?.raw));
+    assert.equal(await stage.local.request('eth_getTransactionByHash', [written[0]?.hash]), null);
+    assert.equal((await settle(first.proof, { sentBefore: false, withdrawnBefore: true })).outcome.kind, 'settled');
+  });
+
+  it('known when the settlement begins: withdrawn, and nothing is signed', async () => {
+    const { proof } = await stage.actors.buyer();
+    await drain();
+    const { outcome, written } = await settle(proof);
+    assert.deepEqual([outcome.kind, outcome.transaction, written.length], ['withdrawn', undefined, 0]);
+  });
+
+  it('what may have been sent before stays uncertain, and is not signed anew', async () => {
+    const { proof } = await stage.actors.buyer();
+    await drain();
+    const { outcome, written } = await settle(proof, { sentBefore: true });
+    assert.deepEqual([outcome.kind, written.length], ['uncertain', 0]);
+    await stage.local.fundGas(relayer);
+    await drainedUnseen();
+    assert.equal((await settle(proof, { sentBefore: true })).outcome.kind, 'uncertain');
+  });
+
+  it('after a withdrawal only the chain can refuse', async () => {
+    const { account, proof } = await stage.actors.buyer(0n);
+    const history = { sentBefore: false, withdrawnBefore: true };
+    assert.equal((await settle(proof, history)).outcome.kind, 'uncertain');
+    await stage.actors.cancel(account, proof);
+    const { outcome } = await settle(proof, history);
+    assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
+  });
+
+  it('a node that refuses it readably and took it all the same: withdrawn, and found paid by the next attempt', async () => {
+    const { account, proof } = await stage.actors.buyer();
+    const { terms, local, offer } = stage;
+    const fault = (method: string) => (method === 'eth_sendRawTransaction' ? 'unfunded' : 'pass');
+    const { outcome } = await throughFaultyNode(local.rpcUrl, fault, async (lying) => {
+      const deps = { rpc: lying, chain: createChain(lying), terms, privateKey: local.relayerKey };
+      return settleThrough(await createLocalRail(deps), proof, offer);
+    });
+    assert.equal(outcome.kind, 'withdrawn');
+    const { transaction } = outcome;
+    assert.deepEqual(await rail.reconcile(proof, offer, { sentBefore: false, transaction }), {
+      kind: 'settled',
+      evidence: 'logs',
+      transaction,
+    });
+    assert.equal(await stage.local.balanceOf(account.address), 0n);
+  });
+
+  it('a number that its own bytes used is no exclusion: a copy of the broadcast was faster', async () => {
+    const { account, proof } = await stage.actors.buyer();
+    const written: string[] = [];
+    const outcome = await rail.settle(proof, stage.offer, async ({ raw }) => {
+      written.push(raw ?? '');
+      await stage.local.request('eth_sendRawTransaction', [raw]);
+    });
+    assert.equal(outcome.kind, 'settled');
+    assert.equal(written.length, 1);
+    assert.equal(await stage.local.balanceOf(account.address), 0n);
   });
 });

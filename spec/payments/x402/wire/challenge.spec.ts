@@ -5,8 +5,12 @@ import { isPaymentRequiredV2 } from '@x402/core/schemas';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
+import { hostKey } from '../../../../src/crypto/host-key.ts';
 import { challengeFor } from '../../../../src/payments/x402/wire/challenge.ts';
 import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
+import { inPlaceUrl, inPlaceUrls } from '../../../../src/payments/x402/wire/in-place.ts';
+import { signedOffer } from '../../../../src/payments/x402/wire/offer-receipt.ts';
+import { compileOffers, type OfferSigner } from '../../../../src/payments/x402/wire/offers.ts';
 import {
   type PricedResource,
   REFUSED_RESPONSE_BYTES,
@@ -14,6 +18,8 @@ import {
 } from '../../../../src/payments/x402/wire/payment-required.ts';
 import { encodePaymentResponse } from '../../../../src/payments/x402/wire/payment-response.ts';
 import type { Extension } from '../../../../src/payments/x402/wire/types.ts';
+import { pem } from '../../../config/sections/ap2.ts';
+import { tokensUnder } from '../../settlement/tokens.ts';
 import { freshAccount, freshAddress, offerFor, PRICE_UNITS, RESOURCE_URL, termsFor } from '../signing.ts';
 
 const terms = termsFor();
@@ -123,13 +129,6 @@ describe('the challenge of a paid resource', () => {
   it('stays well-formed whatever the request id holds', () => {
     const hostile = 'x","code":"FREE"\\';
     assert.equal(JSON.parse(template.fresh(facts(hostile)).body).requestId, hostile);
-  });
-
-  it('keeps its header within its room by leaving a long description out', () => {
-    const wordy = challengeFor({ ...report, description: 'ü'.repeat(4_000) }, terms, 'https://shop.example');
-    const refused = wordy.refused(facts('req_3'), { ...REFUSAL, reason: 'r'.repeat(64) });
-    assert.ok(fieldOf(refused.header) <= ROOM_OF_REFUSAL);
-    assert.equal(decodePaymentRequiredHeader(refused.header).resource.description, undefined);
   });
 
   it('keeps it within its room with the longest reason and the name of an answer that waits, at any length', () => {
@@ -316,5 +315,108 @@ describe('the PAYMENT-RESPONSE header', () => {
   it('carries nothing that is not on the list', () => {
     const more = { ...settled, errorMessage: 'internal text', errorReason: undefined };
     assert.deepEqual(decodePaymentResponseHeader(encodePaymentResponse(more as typeof settled)), settled);
+  });
+});
+
+const BASE = 'https://shop.example';
+const factsAt = (url: string | undefined) => ({ requestId: 'req_1', expiresAt: 'later', token: TOKEN, url });
+
+describe('the URL of a challenge in place', () => {
+  for (const [path, url] of [
+    ['/reports/Berlin', '/reports/Berlin'],
+    ['/reports/z%c3%bcrich', '/reports/z%C3%BCrich'],
+    ['/reports/%42erlin%7E', '/reports/Berlin~'],
+    ['/reports/S%C3%A3o%20Paulo', '/reports/S%C3%A3o%20Paulo'],
+    ['/reports/a,b;c', '/reports/a,b;c'],
+    ['/reports/"<x>"', '/reports/%22%3Cx%3E%22'],
+  ] as const)
+    it(`of ${path} ends with ${url}`, () => {
+      assert.equal(inPlaceUrl(BASE, path), BASE + url);
+    });
+
+  it('has at most 1,024 bytes', () => {
+    const room = 1_024 - BASE.length - 1;
+    assert.equal(inPlaceUrl(BASE, `/${'x'.repeat(room)}`)?.length, 1_024);
+    assert.equal(inPlaceUrl(BASE, `/${'x'.repeat(room + 1)}`), undefined);
+  });
+
+  it('is one of its resource whatever its parameters hold, and of no other', () => {
+    const urls = inPlaceUrls(`${BASE}/reports/{city}/of/{year}`);
+    for (const path of ['/reports/Berlin/of/2026', '/reports/%22%3C/of/~', '/reports//of/'])
+      assert.ok(urls.test(inPlaceUrl(BASE, path) ?? ''), path);
+    for (const url of [`${BASE}/reports/Berlin`, `${BASE}/reports/a/b/of/c`, 'https://else.example/reports/a/of/b'])
+      assert.ok(!urls.test(url), url);
+  });
+
+  it('is compared with the normal form of a template', () => {
+    assert.ok(inPlaceUrls(`${BASE}/%72%c3%a9ports/{city}`).test(inPlaceUrl(BASE, '/%72%c3%a9ports/x') ?? ''));
+  });
+});
+
+describe('a challenge in place', () => {
+  const template = challengeFor(report, termsFor(), BASE);
+
+  it('differs from the one of the invoke URL in its URL alone, in every form', () => {
+    const url = `${BASE}/reports/Berlin`;
+    const there = template.fresh(factsAt(url));
+    const here = template.fresh(factsAt(undefined));
+    const moved = (text: string) => JSON.parse(text.replace(JSON.stringify(RESOURCE_URL), JSON.stringify(url)));
+    assert.deepEqual(JSON.parse(there.document), moved(here.document));
+    assert.deepEqual(JSON.parse(there.body), moved(here.body));
+    assert.deepEqual(decodePaymentRequiredHeader(there.header), moved(here.document));
+    assert.equal(JSON.parse(template.refused(factsAt(url), REFUSAL).document).resource.url, url);
+    assert.equal(JSON.parse(template.fresh(factsAt(undefined)).document).resource.url, RESOURCE_URL);
+  });
+});
+
+const x402 = { ...termsFor(), maxTimeoutSeconds: 100 };
+const REPORT = {
+  id: 'report',
+  name: 'Report',
+  description: undefined,
+  mimeType: 'application/json',
+  backend: { timeoutMs: 10_000 },
+  pricing: { type: 'fixed', amount: '0.01', currency: 'TUSD', units: 10_000n } as const,
+};
+
+/** The offer of one resource under a clock, and how often it was signed. */
+function offerAt(clock: { nowMs: number }, sign?: OfferSigner['sign']) {
+  const key = hostKey(pem(), BASE);
+  const untils: number[] = [];
+  const signer: OfferSigner = {
+    now: () => clock.nowMs,
+    sign: (requirements, url, validUntil) => {
+      untils.push(validUntil);
+      return sign === undefined ? signedOffer(key, requirements, url, validUntil) : sign(requirements, url, validUntil);
+    },
+  };
+  const config = { merchant: { publicBaseUrl: BASE }, resources: [REPORT], x402 };
+  const offer = compileOffers(config, tokensUnder(), undefined, signer).get('report') ?? assert.fail();
+  const challenge = () => {
+    const expiresAt = new Date(clock.nowMs + 100_000).toISOString();
+    const { document } = offer.challenge.fresh({ requestId: 'r', expiresAt, token: offer.issueToken(undefined) });
+    return (JSON.parse(document) as { extensions: Record<string, unknown> }).extensions['offer-receipt'];
+  };
+  return { untils, challenge };
+}
+
+describe('a signed offer', () => {
+  it('is signed once for all challenges of half its time, and outlives each of them', () => {
+    const clock = { nowMs: 1_000_000 };
+    const { untils, challenge } = offerAt(clock);
+    assert.equal(untils.length, 0, 'nothing is signed before it is asked for');
+    const first = challenge();
+    for (let second = 0; second < 50; second += 1) {
+      assert.deepEqual(challenge(), first);
+      assert.ok((untils.at(-1) ?? 0) * 1_000 >= clock.nowMs + 100_000, `at ${second}`);
+      clock.nowMs += 1_000;
+    }
+    assert.notDeepEqual(challenge(), first);
+    assert.deepEqual(untils, [1_150, 1_200]);
+  });
+
+  it('is left out where it cannot be signed', () => {
+    const { challenge } = offerAt({ nowMs: 1_000_000 }, () => undefined);
+    assert.equal(challenge(), undefined);
   });
 });
