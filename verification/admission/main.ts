@@ -8,12 +8,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { POD_FIXTURES } from '../../spec/sidecar/injection/fixtures.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
-import { clustersOfPolicies } from './clusters.ts';
+import { clustersOfPolicies, mountParameters, optionsAt } from './clusters.ts';
 import { fixtureTable } from './fixture-table.ts';
 import { judge, judgeProgram } from './judge.ts';
-import { mountParameters, optionsAt } from './manifests.ts';
 import type { Ask, Report } from './outcome.ts';
-import { ruleList } from './rule-list.ts';
+import { ruleList } from './rules.ts';
 import { startWebhook } from './webhook.ts';
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);

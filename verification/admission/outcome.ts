@@ -1,11 +1,11 @@
 /** What a way of injection made of a pod, and whether that is what injectPod makes of it. */
 
+import { isDeepStrictEqual } from 'node:util';
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { ENV_HOOK_KEY, hookHeader } from '../../src/sidecar/injection/names.ts';
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { FREE } from './clusters.ts';
-import { differences } from './differences.ts';
 import type { Review, Verdict } from './judge.ts';
 
 /** A pod of a run, by the name of its case. */
@@ -89,4 +89,26 @@ export function faultsOf(expected: Outcome | undefined, actual: Outcome | undefi
 
 function told(outcome: Outcome): string {
   return outcome.kind === 'stored' ? 'a stored pod' : `a refusal: ${outcome.words.slice(-400)}`;
+}
+
+const MAX_SHOWN = 120;
+
+/** What differs, one line for each member: its path, what was expected, what came. */
+export function differences(expected: unknown, actual: unknown, path = ''): readonly string[] {
+  if (isDeepStrictEqual(expected, actual)) return [];
+  if (!hasMembers(expected) || !hasMembers(actual) || Array.isArray(expected) !== Array.isArray(actual))
+    return [`${path || 'object'}: expected ${shown(expected)}, came ${shown(actual)}`];
+  const names = new Set([...Object.keys(expected), ...Object.keys(actual)]);
+  return [...names].flatMap((name) =>
+    differences(expected[name], actual[name], path === '' ? name : `${path}.${name}`),
+  );
+}
+
+function hasMembers(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN - 1)}…`;
 }

@@ -4,8 +4,10 @@ import { POD_FIXTURES } from '../../spec/sidecar/injection/fixtures.ts';
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import * as names from '../../src/sidecar/injection/names.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
+import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
-import { type ClusterObject, mountParameters, optionsAt, rendered } from './manifests.ts';
+import { type ClusterObject, mountParameters, optionsAt, rendered } from './clusters.ts';
+import { differences, faultsOf, type Outcome } from './outcome.ts';
 
 interface Policy extends ClusterObject {
   readonly spec: {
@@ -153,4 +155,30 @@ describe('the policies of deploy/admission', () => {
         assert.doesNotMatch(message, /^failed/, expression);
       }
   });
+});
+
+const POD: Pod = {
+  metadata: { name: 'shop' },
+  spec: { containers: [{ name: 'shop' }], terminationGracePeriodSeconds: 30 },
+};
+
+it('names each member that differs by its path', () => {
+  assert.deepEqual(differences(POD, structuredClone(POD)), []);
+  assert.deepEqual(differences(POD, { ...POD, spec: { containers: [{ name: 'other' }], hostNetwork: true } }), [
+    'spec.containers.0.name: expected "shop", came "other"',
+    'spec.terminationGracePeriodSeconds: expected 30, came nothing',
+    'spec.hostNetwork: expected nothing, came true',
+  ]);
+  assert.deepEqual(differences([1, 2], [2, 1]), ['0: expected 1, came 2', '1: expected 2, came 1']);
+  assert.deepEqual(differences({ 0: 1 }, [1]), ['object: expected {"0":1}, came [1]']);
+});
+
+it('takes a refusal for a stored pod in neither direction, and other words for no refusal', () => {
+  const stored: Outcome = { kind: 'stored', pod: POD };
+  const refused: Outcome = { kind: 'refused', words: 'use another port' };
+  assert.deepEqual(faultsOf(stored, stored), []);
+  assert.deepEqual(faultsOf(refused, { kind: 'refused', words: 'denied request: use another port' }), []);
+  assert.equal(faultsOf(stored, refused).length, 2);
+  assert.equal(faultsOf(refused, stored).length, 2);
+  assert.equal(faultsOf(refused, { kind: 'refused', words: 'denied request' }).length, 2);
 });

@@ -1,15 +1,15 @@
 /** What webhook and policy let pass and refuse beside the fixtures: ways past the gateway. */
 
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
-import { GATEWAY_CONTAINER, INJECTED_LABEL, OPT_IN_LABEL } from '../../src/sidecar/injection/names.ts';
+import { GATEWAY_CONTAINER, GUARDED_PATHS, INJECTED_LABEL, OPT_IN_LABEL } from '../../src/sidecar/injection/names.ts';
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import type { Container, Pod } from '../../src/sidecar/injection/pod.ts';
-import { additionRules } from './addition-rules.ts';
 import { ENFORCED, FREE } from './clusters.ts';
 import type { Review } from './judge.ts';
+import { type Ask, faultsOf, type Outcome, type Outcomes, outcomeOf, type Report, withDefaults } from './outcome.ts';
 
 /** A request, and what must come of it: this pod with its defaults, or a refusal in these words. */
-export interface Rule {
+interface Rule {
   readonly review: Review;
   readonly expected: { readonly pod: Pod } | { readonly words: string };
 }
@@ -26,7 +26,7 @@ function podWith(labels: Readonly<Record<string, string>>, spec: Partial<Pod['sp
 }
 
 /** Every rule, for the options of the cluster. */
-export function rules(options: InjectionOptions): readonly Rule[] {
+function rules(options: InjectionOptions): readonly Rule[] {
   const made = (pod: Pod): Pod => {
     const injection = injectPod(pod, options);
     if (injection.kind === 'refused') throw new Error(injection.message);
@@ -254,4 +254,79 @@ function debugging(name: string, namespace: string, oldObject: Pod, object: Pod,
     },
     expected,
   };
+}
+
+const PATHS = [
+  ...GUARDED_PATHS.flatMap((path) => [path, `${path}/`, `${path}/below`, `${path}-beside`, path.slice(1)]),
+  ...['/', '.', '..', '//', '/etc', '/run', '/var', '/var/run/secrets', '/x/../app', '/./app', '/x/..data', '/tmp'],
+];
+const VARIABLES = [
+  ...['NODE_OPTIONS', 'MY_NODE_NAME', 'NODE', 'LD_PRELOAD', 'OLD_', 'SSL_CERT_FILE', 'OPENSSL_CONF', 'PATH', 'PATHS'],
+  ...['HTTPS_PROXY', 'https_proxy', 'PROXY', '_PROXY', 'Https_Proxy', 'A_PROXY_B', 'REDIS_URL_FILE', 'TLS_FILE'],
+];
+
+/** One rule for each addition to an injected pod. */
+function additionRules(injected: Pod, options: InjectionOptions): readonly Rule[] {
+  const added = (change: (gateway: Container) => Partial<Container>): Pod => ({
+    ...injected,
+    spec: {
+      ...injected.spec,
+      initContainers: (injected.spec.initContainers ?? []).map((each) =>
+        each.name === GATEWAY_CONTAINER ? { ...each, ...change(each) } : each,
+      ),
+    },
+  });
+  const pods: readonly (readonly [string, Pod])[] = [
+    ...PATHS.map((mountPath): readonly [string, Pod] => [
+      `a mount at ${mountPath}`,
+      added(({ volumeMounts = [] }) => ({ volumeMounts: [...volumeMounts, { name: 'x', mountPath }] })),
+    ]),
+    ...VARIABLES.map((name): readonly [string, Pod] => [
+      `variable ${name}`,
+      added(({ env = [] }) => ({ env: [...env, { name, value: 'x' }] })),
+    ]),
+  ];
+  return pods.map(([name, object]): Rule => {
+    const injection = injectPod(object, options);
+    return {
+      review: { name, cluster: 'guard', namespace: FREE, operation: 'CREATE', object },
+      expected: injection.kind === 'refused' ? { words: injection.message } : { pod: object },
+    };
+  });
+}
+
+/** Walks the rules. */
+export async function ruleList(ask: Ask, options: InjectionOptions): Promise<Report> {
+  const wanted = rules(options);
+  const right = await rightOf(ask, wanted);
+  const lines = ['rules'];
+  const faults: string[] = [];
+  for (const [name, wrong] of await walked(ask, wanted, right)) {
+    faults.push(...wrong.map((fault) => `${name}: ${fault}`));
+    const word = right.get(name)?.kind === 'refused' ? 'refused' : 'passes ';
+    lines.push(`  ${wrong.length > 0 ? 'BROKEN ' : word} ${name}`);
+  }
+  return { lines, faults };
+}
+
+async function walked(
+  ask: Ask,
+  wanted: readonly Rule[],
+  right: Outcomes,
+): Promise<readonly (readonly [string, readonly string[]])[]> {
+  const reviews = wanted.map(({ review }) => review);
+  const verdicts = await ask(reviews);
+  return reviews.map(({ name }, place) => {
+    const verdict = verdicts[place];
+    return [name, faultsOf(right.get(name), verdict === undefined ? undefined : outcomeOf(verdict))];
+  });
+}
+
+/** What must come of each rule, with the defaults of the API server. */
+function rightOf(ask: Ask, wanted: readonly Rule[]): Promise<Outcomes> {
+  const outcomes = wanted.map(({ review: { name }, expected }): readonly [string, Outcome] => [
+    name,
+    'pod' in expected ? { kind: 'stored', pod: expected.pod } : { kind: 'refused', words: expected.words },
+  ]);
+  return withDefaults(ask, new Map(outcomes));
 }

@@ -9,9 +9,8 @@ import { secretOf } from '../../spec/sidecar/injector/running-injector.ts';
 import { createAuthority, type Identity } from '../../spec/support/certificates.ts';
 import { terminate } from '../../tools/local-world/child.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
-import { clusterOf } from './clusters.ts';
+import { type ClusterObject, clusterOf, rendered } from './clusters.ts';
 import type { Cluster } from './judge.ts';
-import { type ClusterObject, rendered } from './manifests.ts';
 
 const ACG = join(import.meta.dirname, '../../src/main.ts');
 const STOP_GRACE_MS = 10_000;

@@ -1,50 +1,73 @@
-/** Writes the tables of a run of the attack catalogue. */
+/** Judges the rows and goals of the attack catalogue by the tests that ran, and tells of each. */
 
-import { INCIDENTS, ROWS } from './catalogue.ts';
-import { type Findings, isIncident, type Judged, judgeGoals, judgeIncident, judgeRow } from './verdict.ts';
+import { type Bound, FIGURES, type Figure, GOALS, INCIDENTS, ROWS } from './catalogue.ts';
 
-/** The three tables of a run, as text: rows, published attacks, goals. */
-export function report(findings: Findings): string {
-  const ids = Object.keys(ROWS).filter((id) => !isIncident(id));
-  const incidents = Object.keys(INCIDENTS).filter(isIncident);
-  const lines = ({ id, what, mark, because }: Judged): readonly string[] => [mark, id, what, because];
-  return [
-    title('The catalogue'),
-    table(
-      ['', 'row', 'attack', 'because'],
-      ids.map((id) => lines(judgeRow(id, findings))),
-    ),
-    title('Published attacks and incidents'),
-    table(
-      ['', 'id', 'source', 'covered by'],
-      incidents.map((id) => lines(judgeIncident(id, findings))),
-    ),
-    title('Goals'),
-    table(
-      ['', 'goal', 'target', 'measured'],
-      judgeGoals(findings).map(({ mark, goal, target, measured }) => [mark, goal, target, measured]),
-    ),
-  ].join('\n');
+/** One test that ran. */
+export interface Outcome {
+  readonly rows: readonly string[];
+  readonly name: string;
+  readonly passed: boolean;
 }
 
-/** Whether every row, incident and goal has passed, or has a reason to be open. */
-export function isMet(findings: Findings): boolean {
-  const excused = (id: string): boolean => 'notYet' in ROWS[id as keyof typeof ROWS];
-  const rows = Object.keys(ROWS).every((id) => excused(id) || judgeRow(id, findings).mark === 'pass');
-  return rows && judgeGoals(findings).every(({ mark }) => mark === 'pass');
+/** The results of a run. */
+export interface Findings {
+  readonly outcomes: readonly Outcome[];
+  /** Every value that a test reported for a figure. */
+  readonly figures: ReadonlyMap<Figure, readonly number[]>;
+  readonly quick: boolean;
 }
 
-function title(text: string): string {
-  return `\n${text}\n${'─'.repeat(text.length)}`;
+/** `open`: no test ran. */
+interface Judged {
+  readonly mark: 'pass' | 'FAIL' | 'open';
+  readonly text: string;
 }
 
-/** Pads each column but the last to its widest cell. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((name, at) => Math.max(name.length, ...rows.map((row) => (row[at] ?? '').length)));
-  const line = (cells: readonly string[]): string =>
-    cells
-      .map((cell, at) => (at === cells.length - 1 ? cell : cell.padEnd(widths[at] ?? 0)))
-      .join('  ')
-      .trimEnd();
-  return [line(head), ...rows.map(line)].join('\n');
+/** A line for each row, incident and goal, and whether all of them passed. */
+export function report(findings: Findings): { readonly lines: readonly string[]; readonly met: boolean } {
+  const rows = Object.entries(ROWS).map(([id, attack]) => {
+    const { mark, text } = judgeRow(id, findings);
+    return { mark, line: `${mark} ${id} ${attack}: ${text}` };
+  });
+  const goals = GOALS.map(({ goal, figures, rows: ids }) => {
+    const named = ids.flatMap((id) => (id === 'I*' ? Object.keys(INCIDENTS) : [id]));
+    const judged = [
+      ...figures.map((figure) => judgeFigure(figure, findings)),
+      ...named.map((id) => judgeRow(id, findings)),
+    ];
+    const told = judged.filter((one, at) => at < figures.length || one.mark !== 'pass').map(({ text }) => text);
+    return { mark: worst(judged), line: `${worst(judged)} goal ${goal}: ${[...told, ...ids].join('; ')}` };
+  });
+  const all = [...rows, ...goals];
+  return { lines: all.map(({ line }) => line), met: all.every(({ mark }) => mark === 'pass') };
+}
+
+/** A row passes when it has tests and all have passed; an incident with the rows that it is made of. */
+function judgeRow(id: string, findings: Findings): Judged {
+  const own = findings.outcomes.filter(({ rows }) => rows.includes(id));
+  const failed = own.filter(({ passed }) => !passed);
+  const mark = own.length === 0 ? 'open' : failed.length > 0 ? 'FAIL' : 'pass';
+  const text = failed.length > 0 ? `${failed.length} of ${own.length}: ${failed[0]?.name}` : `${own.length} tests`;
+  const parts: readonly string[] = new Map<string, readonly string[]>(Object.entries(INCIDENTS)).get(id) ?? [];
+  const judged = [{ mark, text: `${id}: ${text}` } as const, ...parts.map((part) => judgeRow(part, findings))];
+  return judged.find((one) => one.mark === worst(judged)) ?? { mark, text };
+}
+
+function judgeFigure(figure: Figure, { figures, quick }: Findings): Judged {
+  const { combined, atMost, atLeast, longOnly, quick: quickly }: Bound = FIGURES[figure];
+  const least = quick ? (quickly ?? atLeast) : atLeast;
+  const values = figures.get(figure);
+  if (values === undefined)
+    return quick && longOnly === true
+      ? { mark: 'pass', text: `${figure} in the long run only` }
+      : { mark: 'open', text: `${figure} not measured` };
+  const value = combined === 'sum' ? values.reduce((sum, one) => sum + one, 0) : Math.max(...values);
+  const met = (least === undefined || value >= least) && (atMost === undefined || value <= atMost);
+  const bounds = [least === undefined ? '' : `>= ${least}`, atMost === undefined ? '' : `<= ${atMost}`].filter(Boolean);
+  return { mark: met ? 'pass' : 'FAIL', text: `${figure} ${Math.round(value * 100) / 100} (${bounds.join(', ')})` };
+}
+
+function worst(judged: readonly Judged[]): Judged['mark'] {
+  const marks = judged.map(({ mark }) => mark);
+  return marks.includes('FAIL') ? 'FAIL' : marks.includes('open') ? 'open' : 'pass';
 }

@@ -1,6 +1,7 @@
 /** What is asked of the image and of the gateway that runs from it: a row each. */
 
-import { readFileSync } from 'node:fs';
+import { existsSync, globSync, lstatSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../../spec/support/buyer.ts';
 import { buy } from '../../spec/support/purchase.ts';
@@ -8,10 +9,7 @@ import { scrape } from '../../spec/telemetry/scrape.ts';
 import type { ChainAccess } from '../../tools/local-world/chain.ts';
 import { flood } from '../streams/flood.ts';
 import type { Row } from '../streams/row.ts';
-import { type Container, LIMIT_MIB, USER } from './container.ts';
-import type { Engine } from './engine.ts';
-import { foundIn } from './files.ts';
-import { type Memory, memoryOf } from './memory.ts';
+import { type Container, type Engine, LIMIT_MIB, USER } from './container.ts';
 
 const CONNECTIONS = 400;
 /** The gateway's own layer: the bundle, what Node compiled of it, and one native library. */
@@ -140,4 +138,89 @@ function rights(pid: number): string {
 
 function row(what: string, found: string, goal: string): Row {
   return { what, found, goal, met: found === goal };
+}
+
+const SHELLS = /(?:^|\/)(?:a|ba|da|k|mk|z)?sh$|(?:^|\/)(?:busybox|npm|npx|corepack|apt|apt-get|dpkg|curl|wget)$/;
+const SET_ID = 0o6000;
+const WRITABLE_BY_ALL = 0o002;
+
+/** Names of the files that should not be there, each with why, from the root of an image. */
+export function foundIn(root: string): readonly string[] {
+  return globSync('**/*', { cwd: root }).flatMap((path) => {
+    const file = lstatSync(join(root, path));
+    const reasons: string[] = [];
+    if (SHELLS.test(path) && !file.isDirectory()) reasons.push('a shell or an installer');
+    if (file.isFile() && (file.mode & SET_ID) !== 0) reasons.push('runs with the rights of its owner');
+    if (/^app(?:\/|$)/.test(path) && (file.uid !== 0 || (file.mode & WRITABLE_BY_ALL) !== 0))
+      reasons.push('not only root may change it');
+    return reasons.map((reason) => `${path}: ${reason}`);
+  });
+}
+
+const CGROUPS = '/sys/fs/cgroup';
+const MIB = 1_048_576;
+
+/** MiB of one moment, and of the worst one so far. */
+interface Memory {
+  /** Resident memory of the gateway's process. */
+  readonly rss: number;
+  readonly rssPeak: number;
+  /** What the limit counts: every process of the container, its tmpfs and cached files. */
+  readonly counted: number;
+  readonly countedPeak: number;
+  readonly limit: number;
+  readonly kills: number;
+}
+
+/** Files of a memory cgroup, of version 1 or 2. */
+interface Cgroup {
+  read(name: string): string;
+  readonly names: { readonly now: string; readonly peak: string; readonly limit: string; readonly events: string };
+}
+
+const VERSION_1 = {
+  now: 'memory.usage_in_bytes',
+  peak: 'memory.max_usage_in_bytes',
+  limit: 'memory.limit_in_bytes',
+  events: 'memory.oom_control',
+} as const;
+const VERSION_2 = {
+  now: 'memory.current',
+  peak: 'memory.peak',
+  limit: 'memory.max',
+  events: 'memory.events',
+} as const;
+
+/** Of the container whose first process this is. */
+function memoryOf(pid: number): Memory {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const cgroup = cgroupOf(readFileSync(`/proc/${pid}/cgroup`, 'utf8'));
+  const mib = (name: string): number => Math.round(Number(cgroup.read(name)) / MIB);
+  return {
+    rss: kilobytes(status, 'VmRSS'),
+    rssPeak: kilobytes(status, 'VmHWM'),
+    counted: mib(cgroup.names.now),
+    countedPeak: mib(cgroup.names.peak),
+    limit: mib(cgroup.names.limit),
+    kills: Number(/^oom_kill (\d+)$/m.exec(cgroup.read(cgroup.names.events))?.[1] ?? 0),
+  };
+}
+
+/** Where the memory of a process is counted, from its /proc/PID/cgroup. */
+export function memoryFolder(cgroups: string): string {
+  const first = /^\d+:(?:[^:\n]*,)?memory(?:,[^:\n]*)?:(\S+)$/m.exec(cgroups)?.[1];
+  if (first !== undefined) return join(CGROUPS, 'memory', first);
+  return join(CGROUPS, /^0::(\S+)$/m.exec(cgroups)?.[1] ?? '');
+}
+
+function cgroupOf(cgroups: string): Cgroup {
+  const folder = memoryFolder(cgroups);
+  return {
+    read: (name) => (existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8').trim() : 'NaN'),
+    names: folder.startsWith(join(CGROUPS, 'memory')) ? VERSION_1 : VERSION_2,
+  };
+}
+
+function kilobytes(status: string, name: string): number {
+  return Math.round(Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1_024);
 }

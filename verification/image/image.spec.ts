@@ -3,9 +3,8 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
-import { foundIn } from './files.ts';
-import { memoryFolder } from './memory.ts';
-import { namespaced } from './tools.ts';
+import { namespaced } from './bases.ts';
+import { foundIn, memoryFolder } from './checks.ts';
 
 describe('the run of the image', () => {
   it('finds shells, set-id files and what others may change, and nothing else', async () => {

@@ -13,11 +13,9 @@ import { startChain } from '../../tools/local-world/chain.ts';
 import { ended } from '../../tools/local-world/child.ts';
 import { leash } from '../../tools/local-world/leash.ts';
 import { type Row, table } from '../streams/row.ts';
-import { CERTIFICATES, makeBases } from './bases.ts';
+import { bringTools, CERTIFICATES, makeBases, namespaced, npmFolder } from './bases.ts';
 import { imageRows, runRows } from './checks.ts';
-import { startContainer } from './container.ts';
-import { type Engine, openEngine } from './engine.ts';
-import { bringTools, namespaced, npmFolder } from './tools.ts';
+import { type Engine, openEngine, startContainer } from './container.ts';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const WORK = join(PROJECT, '.cache/image');

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { applied } from './mutants/mutant.ts';
-import { mutantsOf } from './mutants/sites.ts';
+import { applied, mutantsOf } from './mutants/sites.ts';
 import { tried } from './mutants/trial.ts';
 
 const FILE = 'src/mandates/ap2/chain/verify-chain.ts';

@@ -8,8 +8,7 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { HARMLESS } from './mutants/harmless.ts';
-import type { Mutant } from './mutants/mutant.ts';
-import { mutantsOf } from './mutants/sites.ts';
+import { type Mutant, mutantsOf } from './mutants/sites.ts';
 import { type Fate, tried } from './mutants/trial.ts';
 
 /** At most the cores of a small machine: a trial without CPU looks like one that hangs. */

@@ -2,15 +2,153 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { compactVerify, createLocalJWKSet, importJWK, jwtVerify } from 'jose';
-import { createParties, publishedJwk } from '../../spec/support/ap2/keys.ts';
-import { createMint } from '../../spec/support/ap2/mint.ts';
+import { refusalOf } from '../../spec/mandates/ap2/refusal.ts';
+import { createParties, type Parties, publishedJwk } from '../../spec/support/ap2/keys.ts';
+import { createMint, type Mint } from '../../spec/support/ap2/mint.ts';
+import { type Jwk, type Read, readPresentation } from '../../spec/support/ap2/oracle.ts';
 import { AUDIENCE, NOW, profileWith, purchaseWith } from '../../spec/support/ap2/purchase.ts';
+import { verifierFor } from '../../spec/support/ap2/verifier.ts';
+import type { Presentation } from '../../spec/support/ap2/wishes.ts';
 import { keySet } from '../../src/crypto/signing-key.ts';
+import { createCheckoutCheck, createCheckoutKeys } from '../../src/mandates/ap2/checkout/checkout.ts';
 import { createCheckoutMint, createIssuedCheckouts } from '../../src/mandates/ap2/checkout/checkout-mint.ts';
 import { checkoutKeysOf } from '../../src/mandates/ap2/trust/settings.ts';
 import { createReceiptSigner } from '../../src/mandates/ap2/verify/receipt.ts';
-import { ALGORITHMS, chainsSignedWith, type SignedChain } from './oracle/chains.ts';
-import { checkoutsToAlter, type Judge, tokensToAlter, tried } from './oracle/changes.ts';
+import { type Chance, chanceOf } from '../chaos/sim/chance.ts';
+
+/** Without ES256K, which `jose` does not have. */
+const ALGORITHMS = ['ES256', 'ES384', 'EdDSA'] as const;
+type OracleAlgorithm = (typeof ALGORITHMS)[number];
+
+/** A mandate with one algorithm for all its signers. */
+interface SignedChain {
+  readonly kind: string;
+  readonly alg: OracleAlgorithm;
+  readonly made: Presentation;
+  /** Of the checkout mandate, root first, then of the payment mandate, each with its right key. */
+  readonly tokens: readonly Read[];
+  /** The verifier that trusts its issuers. */
+  readonly verify: ReturnType<typeof verifierFor>;
+}
+
+/** One of every kind, with fresh keys. */
+function chainsSignedWith(alg: OracleAlgorithm): readonly SignedChain[] {
+  const mint = createMint(createParties(alg));
+  const verify = verifierFor(mint, { profile: profileWith({ algorithms: new Set([alg]) }) });
+  const { provider, bank } = mint.parties;
+  const chain = (kind: string, made: Presentation, root: Parties['provider'] = provider): SignedChain => {
+    const presented = [made.payload, made.paymentMandate].filter((one) => one !== undefined);
+    const tokens = presented.flatMap((presentation) => readPresentation(presentation, pointOf(root)));
+    return { kind, alg, made, tokens, verify };
+  };
+  return [
+    chain('autonomous', mint.autonomous()),
+    chain('autonomous and paying', mint.autonomous({ payment: true })),
+    chain('through a sub-agent, and paying', mint.autonomous({ delegated: true, payment: true })),
+    chain('direct and paying', mint.direct({ payment: true })),
+    chain('under a credential', mint.credential(), bank),
+  ];
+}
+
+function pointOf({ publicJwk: { kty, crv, x, y } }: Parties['provider']): Read['jwk'] {
+  return { kty, crv, x, ...(y === undefined ? {} : { y }) };
+}
+
+/** The verdict of this verifier on a token in place of the right one: a reason, or `none`. */
+type Judge = (changed: string) => Promise<string>;
+
+/** A right token, its key, and this verifier's judge of it. */
+interface Alterable {
+  readonly what: string;
+  readonly jwt: string;
+  readonly jwk: Jwk;
+  readonly alg: string;
+  readonly judge: Judge;
+}
+
+interface Trials {
+  /** Changed tokens that `jose` refused and that were accepted here. There must be none. */
+  readonly disagreed: readonly string[];
+  readonly refusedThere: number;
+  /** The number of refusals here by reason. */
+  readonly reasons: ReadonlyMap<string, number>;
+}
+
+/** The tokens of a mandate; each is judged at its position in the whole presentation. */
+function tokensToAlter({ kind, alg, made, tokens, verify }: SignedChain): readonly Alterable[] {
+  const envelope = Buffer.from(made.header, 'base64url').toString();
+  return tokens.map(({ jwt, jwk }, at) => ({
+    what: `${alg}, ${kind}, token ${at}`,
+    ...{ jwt, jwk, alg },
+    async judge(changed) {
+      // As JSON text: the changed character may be one that JSON escapes.
+      const text = envelope.replace(jwt, () => JSON.stringify(changed).slice(1, -1));
+      const verdict = await verify(Buffer.from(text).toString('base64url'));
+      return verdict.kind === 'refused' ? verdict.reason : 'none';
+    },
+  }));
+}
+
+/** Checkouts of the merchant, each with a mandate for it. */
+function checkoutsToAlter(mint: Mint): readonly Alterable[] {
+  const { checkout } = mint.parties;
+  const keys = createCheckoutKeys([publishedJwk(checkout)]);
+  const check = createCheckoutCheck({ profile: profileWith(), keys, minted: createIssuedCheckouts() });
+  const judge: Judge = async (jwt) => {
+    const digest = createHash('sha256').update(jwt).digest('base64url');
+    return refusalOf(() => check({ checkout_hash: digest, checkout_jwt: jwt }, NOW));
+  };
+  return Array.from({ length: 5 }, (_, at) => {
+    const { jwt } = mint.checkout();
+    return { what: `checkout ${at}`, jwt, jwk: checkout.publicJwk, alg: 'ES256', judge };
+  });
+}
+
+/** Changes one character, `count` times. @throws Error when a right token is refused */
+async function tried(
+  tokens: readonly Alterable[],
+  { seed, count }: { readonly seed: number; readonly count: number },
+): Promise<Trials> {
+  const chance = chanceOf(seed);
+  const disagreed: string[] = [];
+  const reasons = new Map<string, number>();
+  let refusedThere = 0;
+  for (const token of tokens) {
+    if ((await isRefused(token, token.jwt)) || (await token.judge(token.jwt)) !== 'none')
+      throw new Error(`a right token is refused: ${token.what}`);
+  }
+  for (let at = 0; at < count; at += 1) {
+    const token = chance.pick(tokens);
+    const changed = altered(token.jwt, chance);
+    const [there, here] = await Promise.all([isRefused(token, changed), token.judge(changed)]);
+    reasons.set(here, (reasons.get(here) ?? 0) + 1);
+    if (there) refusedThere += 1;
+    if (there && here === 'none') disagreed.push(`change ${at} of seed ${seed}, ${token.what}: ${changed}`);
+  }
+  return { disagreed, refusedThere, reasons };
+}
+
+async function isRefused({ jwk, alg }: Alterable, jwt: string): Promise<boolean> {
+  const key = await importJWK({ ...jwk }, alg);
+  return compactVerify(jwt, key, { algorithms: [alg] }).then(
+    () => false,
+    () => true,
+  );
+}
+
+/** Mostly letters of base64url, so that the change passes the checks of spelling. */
+const LETTERS = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];
+const OTHERS = [...'.=~+/ "\\\0é'];
+
+function altered(jwt: string, chance: Chance): string {
+  const parts = jwt.split('.');
+  // Each part equally often, independent of its length.
+  const part = chance.below(parts.length);
+  const text = parts[part] ?? '';
+  const at = chance.below(text.length);
+  const from = (chance.happens(0.9) ? LETTERS : OTHERS).filter((letter) => letter !== text[at]);
+  return parts.with(part, text.slice(0, at) + chance.pick(from) + text.slice(at + 1)).join('.');
+}
 
 // `jose` judges the signatures here and `node:crypto` the digests, independently of this project.
 

@@ -10,10 +10,25 @@ import { openRoutes } from '../../src/app/open-routes.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { RequestLine, Route } from '../../src/passthrough/route.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
-import { SOLD, type SoldOperation } from './paths.ts';
+
+/** One sold operation: its template, and one target that names it plainly. */
+export interface SoldOperation {
+  readonly id: string;
+  readonly method: 'GET' | 'POST';
+  readonly template: string;
+  readonly target: string;
+  /** Whether it is sold at its own address; else only through other channels. */
+  readonly inPlace: boolean;
+}
+
+export const SOLD: readonly SoldOperation[] = [
+  { id: 'report', method: 'GET', template: '/reports/{city}', target: '/reports/berlin', inPlace: true },
+  { id: 'prices', method: 'GET', template: '/prices.csv', target: '/prices.csv', inPlace: false },
+  { id: 'confirm', method: 'POST', template: '/orders/{id}/confirm', target: '/orders/42/confirm', inPlace: true },
+];
 
 /** What stands in front of a merchant. */
-export interface Entrance {
+interface Entrance {
   readonly port: number;
   close(): Promise<void>;
 }

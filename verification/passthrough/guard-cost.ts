@@ -1,7 +1,7 @@
 /** Measures the guard of sold paths beside the parser of URLs, in turns of one run. */
 
 import { createPathGuard } from '../../src/passthrough/path-guard.ts';
-import { SOLD } from './paths.ts';
+import { SOLD } from './gateway.ts';
 
 const judge = createPathGuard(SOLD);
 

@@ -3,11 +3,11 @@
  * that the rule must refuse it while something is sold.
  */
 
+import type { RequestLine, Route } from '../../src/passthrough/route.ts';
 import { type Chance, chanceOf } from '../chaos/sim/chance.ts';
-import { type RouteOf, routesOf } from './gateway.ts';
+import { type RouteOf, routesOf, SOLD } from './gateway.ts';
 import type { Merchant } from './merchant.ts';
 import { type Case, sendAll } from './send.ts';
-import { type Step, stepOf } from './steps.ts';
 
 /** Whether a request has to pass; else what must keep it: a step, or the sale in place. */
 type Expected = 'pass' | 'in_place' | Step;
@@ -167,4 +167,32 @@ function randomTarget(chance: Chance): string {
   if (chance.happens(0.1)) pairs.push(`long=${'abc%20'.repeat(100 + chance.below(1_000))}`);
   if (chance.happens(0.1)) pairs.push('back=/reports');
   return `${path}?${pairs.join('&')}`;
+}
+
+/**
+ * One part of the rule: `target` refuses targets that no server should be sent, `tolerant` compares
+ * plain paths without case, escapes and slash, `ambiguous` refuses paths that servers read
+ * differently, `second` other names of what is sold, `methods` every method of a sold path.
+ */
+type Step = 'target' | 'tolerant' | 'ambiguous' | 'second' | 'methods';
+
+/** The step that refused; undefined when none did. */
+function stepOf(route: Route, { url = '' }: RequestLine): Step | undefined {
+  if (route.kind !== 'refused') return undefined;
+  switch (route.error.details?.reason) {
+    case 'request_target':
+      return 'target';
+    case 'ambiguous_path':
+      return /backend\.passthrough\.allow/.test(route.error.message) ? 'second' : 'ambiguous';
+    case 'path_spelling':
+      return 'tolerant';
+    default:
+      if (route.error.code === 'METHOD_NOT_ALLOWED') return 'methods';
+      // The path of something that is sold through other channels only.
+      return isPlain(url) ? undefined : 'tolerant';
+  }
+}
+
+function isPlain(url: string): boolean {
+  return SOLD.some(({ target }) => url.split('?')[0] === target);
 }

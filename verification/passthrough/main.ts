@@ -8,9 +8,8 @@ import { parseArgs } from 'node:util';
 import { guardCosts } from './guard-cost.ts';
 import { harmlessCases } from './harmless.ts';
 import { measureSite, SITES } from './sites.ts';
-import { casesOf, caseText } from './slips.ts';
+import { casesOf, caseText, MERCHANTS, measureRow, type Row } from './slips.ts';
 import { spellings } from './spellings.ts';
-import { MERCHANTS, measureRow, type Row } from './table.ts';
 
 const { values } = parseArgs({
   options: {

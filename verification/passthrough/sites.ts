@@ -13,8 +13,7 @@ import { freePorts } from '../../spec/support/ports.ts';
 import { startCommand, until } from '../../spec/support/program.ts';
 import { leash } from '../../tools/local-world/leash.ts';
 import { installLocked } from '../npm-folder.ts';
-import { openSaleGateway, type Sale } from './gateway.ts';
-import type { SoldOperation } from './paths.ts';
+import { openSaleGateway, type Sale, type SoldOperation } from './gateway.ts';
 import { type Answer, type Case, sendAll } from './send.ts';
 
 const SITES_FOLDER = join(import.meta.dirname, 'sites');

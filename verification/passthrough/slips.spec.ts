@@ -3,9 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import { growths } from './guard-cost.ts';
 import { harmlessCases, measureHarmless } from './harmless.ts';
 import { type Merchant, startMerchant } from './merchant.ts';
-import { casesOf, caseText, measure } from './slips.ts';
+import { behind, casesOf, caseText, MERCHANTS, measure } from './slips.ts';
 import { spellings } from './spellings.ts';
-import { behind, MERCHANTS } from './table.ts';
 
 const SEED = 7;
 /** `main.ts` tries each spelling, with every method, and combinations of them. */

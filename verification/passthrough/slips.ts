@@ -1,11 +1,14 @@
 /** Measures what reaches a merchant through an entrance: what ran there without a payment. */
 
-import type { Merchant } from './merchant.ts';
+import { openSaleGateway } from './gateway.ts';
+import { type HarmlessCase, type HarmlessOutcome, measureHarmless } from './harmless.ts';
+import { type Merchant, type MerchantKind, startMerchant } from './merchant.ts';
+import { FRAMEWORKS, READERS, ROUTERS } from './merchants.ts';
 import { type Case, sendAll } from './send.ts';
 import { METHODS, type Spelling } from './spellings.ts';
 
 /** What some cases came to. */
-export interface Outcome {
+interface Outcome {
   readonly requests: number;
   /** Cases that came to the merchant. */
   readonly arrived: number;
@@ -38,4 +41,45 @@ export async function measure(merchant: Merchant, port: number, cases: readonly 
 export function caseText({ method, target, headers }: Case): string {
   const shown = target.length > 100 ? `${target.slice(0, 60)}…${target.slice(-30)}` : target;
   return `${method} ${JSON.stringify(shown)}${headers === undefined ? '' : ` ${JSON.stringify(headers)}`}`;
+}
+
+/** Every merchant of the table. */
+export const MERCHANTS: readonly MerchantKind[] = [...FRAMEWORKS, ...READERS, ...ROUTERS];
+
+/** One merchant of the table. */
+export interface Row {
+  readonly merchant: string;
+  /** Without anything in front of it: shows that the spellings reach what is sold. */
+  readonly bare: Outcome;
+  readonly guarded: Outcome;
+  readonly harmless: HarmlessOutcome;
+}
+
+/** Measures one merchant, alone and behind the gateway. */
+export async function measureRow(
+  kind: MerchantKind,
+  cases: readonly Case[],
+  harmless: readonly HarmlessCase[],
+): Promise<Row> {
+  const merchant = await startMerchant(kind);
+  try {
+    return {
+      merchant: kind.name,
+      bare: await measure(merchant, merchant.port, cases),
+      guarded: await behind(merchant, (port) => measure(merchant, port, cases)),
+      harmless: await behind(merchant, (port) => measureHarmless(merchant, port, harmless)),
+    };
+  } finally {
+    await merchant.close();
+  }
+}
+
+/** Measures through the gateway that stands in front of the merchant meanwhile. */
+export async function behind<Result>(merchant: Merchant, measured: (port: number) => Promise<Result>): Promise<Result> {
+  const entrance = await openSaleGateway(merchant.port);
+  try {
+    return await measured(entrance.port);
+  } finally {
+    await entrance.close();
+  }
 }

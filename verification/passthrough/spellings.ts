@@ -4,7 +4,7 @@
  */
 
 import { type Chance, chanceOf } from '../chaos/sim/chance.ts';
-import { SOLD } from './paths.ts';
+import { SOLD } from './gateway.ts';
 
 /** One request line, without the method. */
 export interface Spelling {

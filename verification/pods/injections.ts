@@ -7,9 +7,9 @@ import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { clustersOfPolicies, FREE } from '../admission/clusters.ts';
+import { commanded, rendered } from '../admission/fixture-table.ts';
 import { judge, judgeProgram } from '../admission/judge.ts';
 import { faultsOf, type Outcome, outcomeOf } from '../admission/outcome.ts';
-import { commanded, rendered } from '../admission/ways.ts';
 import { startWebhook } from '../admission/webhook.ts';
 
 /** What one way of injection made of the pod. */

@@ -4,11 +4,15 @@
  * a main container when its own hook is over, and for a sidecar when no main container is left.
  */
 
+import { type ChildProcess, spawn } from 'node:child_process';
+import { request } from 'node:http';
+import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Ending } from '../../tools/local-world/child.ts';
-import { type ContainerRun, containerRun } from './container.ts';
-import type { PlacedPod } from './node.ts';
-import { runHook, watchProbe } from './probe.ts';
+import { COMPILE_CACHE } from '../../spec/support/compile-cache.ts';
+import type { Container, Hook, HttpGet, Probe } from '../../src/sidecar/injection/pod.ts';
+import { type Ending, ended } from '../../tools/local-world/child.ts';
+import { leash } from '../../tools/local-world/leash.ts';
+import type { Image, PlacedPod } from './node.ts';
 
 /** What Kubernetes gives a pod that names no grace period, seconds. */
 const USUAL_GRACE_SECONDS = 30;
@@ -21,7 +25,7 @@ const RESTART_MS = 50;
 const MOST_STARTS = 3;
 
 /** What happened in a pod, in order; for the report of a failure. */
-export interface PodEvent {
+interface PodEvent {
   /** Milliseconds of the process. */
   readonly ms: number;
   readonly container: string;
@@ -244,4 +248,134 @@ export function runPod(placed: PlacedPod): RunningPod {
       return deleted;
     },
   };
+}
+
+const OUTPUT_TAIL_CHARS = 16_384;
+
+/** One container and the process that it has now. */
+interface ContainerRun {
+  readonly name: string;
+  readonly spec: Container;
+  /** How often it was started. */
+  readonly starts: number;
+  running(): boolean;
+  start(): void;
+  signal(signal: NodeJS.Signals): void;
+  /** Resolves when the process of now has ended. */
+  exited(): Promise<Ending>;
+  /** The end of what all its processes wrote. */
+  output(): string;
+}
+
+function containerRun(spec: Container, image: Image): ContainerRun {
+  let child: ChildProcess | undefined;
+  let starts = 0;
+  let tail = '';
+  const keep = (text: Buffer): void => {
+    tail = (tail + text.toString()).slice(-OUTPUT_TAIL_CHARS);
+  };
+  const running = (): boolean => child !== undefined && child.exitCode === null && child.signalCode === null;
+  return {
+    ...{ name: spec.name, spec, running },
+    get starts() {
+      return starts;
+    },
+    start() {
+      const { args, env = {} } = image(spec, starts);
+      starts += 1;
+      const own = Object.fromEntries((spec.env ?? []).map(({ name, value = '' }) => [name, value]));
+      child = spawn(process.execPath, args, {
+        env: { PATH: process.env['PATH'] ?? '', ...COMPILE_CACHE, ...env, ...own },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+      });
+      child.stdout?.on('data', keep);
+      child.stderr?.on('data', keep);
+      leash(child);
+    },
+    signal: (signal) => void child?.kill(signal),
+    exited: () => (child === undefined ? Promise.resolve({ code: 0, signal: null }) : ended(child)),
+    output: () => tail,
+  };
+}
+
+/** Where all pods of this machine are. */
+const ADDRESS = '127.0.0.1';
+/** What Kubernetes takes where a probe does not say. */
+const USUAL = { period: 10, timeout: 1, success: 1, failure: 3 };
+
+/** Whether the probe succeeds now. */
+function succeeds(probe: Probe, signal: AbortSignal): Promise<boolean> {
+  const timeout = AbortSignal.timeout((probe.timeoutSeconds ?? USUAL.timeout) * 1_000);
+  const either = AbortSignal.any([signal, timeout]);
+  if (probe.httpGet !== undefined)
+    return httpStatus(probe.httpGet, 'kube-probe/1.36', either).then(
+      (status) => status >= 200 && status < 400,
+      () => false,
+    );
+  if (probe.tcpSocket !== undefined) return connects(Number((probe.tcpSocket as HttpGet).port), either);
+  throw new Error('only httpGet and tcpSocket probes are run here');
+}
+
+/**
+ * Asks a probe at its period until `signal` is aborted, and tells each change: true after
+ * `successThreshold` successes in a row, false after `failureThreshold` failures.
+ */
+async function watchProbe(probe: Probe, signal: AbortSignal, onChange: (well: boolean) => void): Promise<void> {
+  const { periodSeconds = USUAL.period, successThreshold = USUAL.success, failureThreshold = USUAL.failure } = probe;
+  let told: boolean | undefined;
+  let last: boolean | undefined;
+  let run = 0;
+  while (!signal.aborted) {
+    const next = delay(periodSeconds * 1_000, undefined, { signal }).catch(() => undefined);
+    const well = await succeeds(probe, signal);
+    if (signal.aborted) return;
+    run = well === last ? run + 1 : 1;
+    last = well;
+    if (well !== told && run >= (well ? successThreshold : failureThreshold)) {
+      told = well;
+      onChange(well);
+    }
+    await next;
+  }
+}
+
+/**
+ * Runs a preStop hook. It has no timeout of its own; a failed one does not hold the container back.
+ * @returns the status; 0 where there was no answer
+ */
+async function runHook(hook: Hook, signal: AbortSignal): Promise<number> {
+  if (hook.httpGet !== undefined) return httpStatus(hook.httpGet, 'kube-lifecycle/1.36', signal).catch(() => 0);
+  if (hook.sleep !== undefined) {
+    await delay((hook.sleep.seconds ?? 0) * 1_000, undefined, { signal }).catch(() => undefined);
+    return 200;
+  }
+  throw new Error('only httpGet and sleep hooks are run here');
+}
+
+function httpStatus(
+  { port, path = '/', httpHeaders = [] }: HttpGet,
+  userAgent: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const own = httpHeaders.flatMap(({ name, value = '' }) => [name, value]);
+  const headers = ['Host', `${ADDRESS}:${port}`, 'User-Agent', userAgent, ...own, 'Connection', 'close'];
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: ADDRESS, port, path, headers, agent: false, signal }, (response) => {
+      response.resume();
+      response.once('end', () => resolve(response.statusCode ?? 0));
+      response.once('error', reject);
+    });
+    asked.once('error', reject);
+    asked.end();
+  });
+}
+
+function connects(port: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: ADDRESS, port, signal });
+    socket.once('connect', () => resolve(true));
+    socket.once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
 }

@@ -5,9 +5,8 @@
  */
 
 import { parseArgs } from 'node:util';
-import { faults } from './goals.ts';
 import { injected, injectedEveryWay } from './injections.ts';
-import { FULL, merchantAway, rollingRestart, SHORT, type Shown, withoutRelease } from './scenarios.ts';
+import { FULL, faults, merchantAway, rollingRestart, SHORT, type Shown, withoutRelease } from './scenarios.ts';
 import { merchantPod } from './world.ts';
 
 const { values } = parseArgs({

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
@@ -9,8 +10,78 @@ import { stringify } from 'yaml';
 import { COMPILE_CACHE } from '../../spec/support/compile-cache.ts';
 import { hookHeader } from '../../src/sidecar/injection/names.ts';
 import { terminate } from '../../tools/local-world/child.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
-import { type Namespaces, namespacesFault, openNamespaces } from './namespaces.ts';
+
+/** What stands in `PATH` of root, and not always in that of others. */
+const IP = existsSync('/usr/sbin/ip') ? '/usr/sbin/ip' : 'ip';
+/** Addresses for tests of networks (RFC 2544); no other namespace sees them. */
+const POD_ADDRESS = '198.18.7.1';
+const AGENT_ADDRESS = '198.18.7.2';
+
+interface Namespaces {
+  readonly podAddress: string;
+  /** Runs Node with these arguments there. */
+  spawn(where: 'pod' | 'agent', args: readonly string[], env?: Readonly<Record<string, string>>): ChildProcess;
+  /** Removes both, and with them the cable. */
+  close(): void;
+}
+
+/** Why there can be no namespaces here; undefined: there can. */
+function namespacesFault(): string | undefined {
+  if (process.platform !== 'linux') return 'network namespaces are of Linux';
+  if (process.getuid?.() !== 0) return 'only root may make network namespaces';
+  const probe = `acg-probe-${process.pid}`;
+  const made = ip('netns', 'add', probe);
+  if (made === undefined) ip('netns', 'delete', probe);
+  return made;
+}
+
+/** @throws Error with the words of `ip`, when nothing is left behind */
+function openNamespaces(): Namespaces {
+  const names = { pod: `acg-pod-${process.pid}`, agent: `acg-agent-${process.pid}` };
+  const cable = { pod: `acgp${process.pid}`, agent: `acga${process.pid}` };
+  const close = (): void => {
+    process.off('exit', close);
+    for (const name of Object.values(names)) ip('netns', 'delete', name);
+  };
+  process.once('exit', close);
+  const steps: readonly (readonly string[])[] = [
+    ...Object.values(names).map((name) => ['netns', 'add', name]),
+    ['link', 'add', cable.pod, 'netns', names.pod, 'type', 'veth', 'peer', 'name', cable.agent, 'netns', names.agent],
+    ['-n', names.pod, 'address', 'add', `${POD_ADDRESS}/30`, 'dev', cable.pod],
+    ['-n', names.agent, 'address', 'add', `${AGENT_ADDRESS}/30`, 'dev', cable.agent],
+    ...(['pod', 'agent'] as const).flatMap((one) => [
+      ['-n', names[one], 'link', 'set', 'lo', 'up'],
+      ['-n', names[one], 'link', 'set', cable[one], 'up'],
+    ]),
+  ];
+  for (const step of steps) {
+    const fault = ip(...step);
+    if (fault === undefined) continue;
+    close();
+    throw new Error(fault);
+  }
+  return {
+    podAddress: POD_ADDRESS,
+    spawn(where, args, env = {}) {
+      // `ip` becomes the program, so a signal reaches it.
+      const child = spawn(IP, ['netns', 'exec', names[where], process.execPath, ...args], {
+        env: { PATH: process.env['PATH'] ?? '', ...env },
+        stdio: ['pipe', 'pipe', 'inherit'],
+      });
+      leash(child);
+      return child;
+    },
+    close,
+  };
+}
+
+/** Undefined when it did; else its words. */
+function ip(...args: readonly string[]): string | undefined {
+  const { status, stderr, error } = spawnSync(IP, args, { encoding: 'utf8' });
+  return status === 0 ? undefined : `ip ${args.join(' ')}: ${error?.message ?? stderr.trim()}`;
+}
 
 const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
 const { name: HOOK_NAME, value: HOOK_VALUE } = hookHeader();

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { faults } from './goals.ts';
 import { injected } from './injections.ts';
-import { merchantAway, rollingRestart, SHORT, type Shown, type Tell, withoutRelease } from './scenarios.ts';
+import { faults, merchantAway, rollingRestart, SHORT, type Shown, type Tell, withoutRelease } from './scenarios.ts';
 import { merchantPod } from './world.ts';
 
 /** Enough that in each drain some call of the slowest is under way. */

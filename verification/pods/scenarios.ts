@@ -10,7 +10,7 @@ import type { RunningPod } from './kubelet.ts';
 import { MERCHANT, merchantImage, openPodWorld } from './world.ts';
 
 /** How long new calls are served after the drain began, and the slowest call outlives it. */
-export interface Lengths {
+interface Lengths {
   readonly windowSeconds: number;
   readonly slowestMs: number;
   /** Connections still come to a pod that ends for this long, milliseconds. */
@@ -198,4 +198,21 @@ function told(calls: readonly Call[], pods: readonly RunningPod[]): string {
   );
   const events = pods.map(({ placed, events: happened }) => `${placed.name} ${JSON.stringify(happened)}`);
   return [...lines, ...events, ...pods.map((pod) => pod.output())].join('\n');
+}
+
+/** Of a merchant that is killed, each POST that it has in hand is lost: one for each buyer. */
+const IN_HAND = 6;
+
+/** The broken promises of a run; empty when it kept all. */
+export function faults({ kind, failed, undelivered, slow, starts = 1, outlived = 0 }: Shown): readonly string[] {
+  const wrong: string[] = [];
+  const must = (holds: boolean, rule: string): void => void (holds || wrong.push(rule));
+  if (kind === 'rolling') {
+    must(failed === 0, 'no call fails');
+    must(slow > 0 && outlived > 0, 'some call outlives the window, or the run shows nothing');
+  }
+  if (kind === 'rolling' || kind === 'restart') must(undelivered === 0, 'what is paid is delivered');
+  if (kind === 'control') must(undelivered > 0, 'without /release something paid is not delivered');
+  if (kind === 'kill') must(undelivered <= IN_HAND * (starts - 1), 'only what the merchant had in hand is lost');
+  return wrong;
 }

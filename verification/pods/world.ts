@@ -10,8 +10,8 @@ import { startRedis } from '../../spec/support/redis.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
+import { type Service, startService } from './deployment.ts';
 import type { Image, NodeParts } from './node.ts';
-import { type Service, startService } from './service.ts';
 
 /** How long a settlement takes, milliseconds. */
 const SETTLE_MS = 120;

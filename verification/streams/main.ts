@@ -11,8 +11,7 @@ import { startWorld } from '../../spec/support/world.ts';
 import { floodRows } from './flood.ts';
 import { startMerchant } from './merchant.ts';
 import { type Row, table } from './row.ts';
-import { eventsRow, slowBackendRow, slowReaderRow, transferRows } from './transfers.ts';
-import { webSocketRows } from './websockets.ts';
+import { eventsRow, slowBackendRow, slowReaderRow, transferRows, webSocketRows } from './transfers.ts';
 
 const { quick, only } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, only: { type: 'string' } },

@@ -55,7 +55,7 @@ describe('ids with store commands in them', () => {
     answerTo(target.url, head(`GET ${query} HTTP/1.1`, HOST, `Authorization: Bearer ${target.adminToken}`));
   const isOurs = (answer: WireAnswer): void => assert.ok(formOf(answer), `${answer.status} ${answer.body.toString()}`);
 
-  attack('O10', 'in headers, messages, tools, tasks and queries name no key and run no command', async () => {
+  attack(['O10', 'I13'], 'in headers, messages, tools, tasks and queries name no key and run no command', async () => {
     const client = new Redis({ path: redis.socketPath });
     try {
       await client.set('planted', 'there');

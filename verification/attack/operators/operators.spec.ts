@@ -101,6 +101,22 @@ describe('the operator token', () => {
     assert.ok(!JSON.stringify(target.gateway.log).includes(adminToken), 'the log has paths without their queries');
   });
 
+  proven('O6', 'spec/operator/api/stream-route.spec.ts', 'Last-Event-ID ${name} is refused');
+  proven(
+    'O6',
+    'spec/operator/api/stream-route.spec.ts',
+    'leave one to others; the next reader gets Retry-After 5 s, and a slot that was left is free again',
+  );
+  proven(
+    'O6',
+    'spec/e2e/stream-memory.spec.ts',
+    'costs the process less than 8 MB while 100,000 events pass, and the others see every one',
+  );
+  proven(
+    'O6',
+    'spec/operator/api/stream-pace.spec.ts',
+    'of live events is cut with more than 1 MiB unsent and counted; the others get every event',
+  );
   proven(
     'O4',
     'spec/routes/operators.spec.ts',

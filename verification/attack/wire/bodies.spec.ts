@@ -132,7 +132,7 @@ describe('bodies', () => {
   };
 
   proven(
-    'B1',
+    ['B1', 'I11'],
     'spec/server/http/faults.spec.ts',
     '413 goes out with the first byte too many of an endless upload, which is not drained',
   );

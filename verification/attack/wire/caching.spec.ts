@@ -12,64 +12,18 @@ import { openChannel, type TargetOptions } from '../../../tools/pay/target.ts';
 import { attack, proven } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 
-/**
- * Headers of a backend that wants its answers cached, and its own state in the caller's browser.
- */
-const LOUD_FIELDS = [
+/** A backend that wants its answers cached. */
+const CACHED_FIELDS = [
   'HTTP/1.1 200 OK',
   'content-type: application/json',
   'cache-control: public, max-age=86400, immutable, s-maxage=86400',
   'expires: Thu, 01 Jan 2099 00:00:00 GMT',
-  'age: 0',
-  'pragma: public',
-  'vary: *',
   'surrogate-control: max-age=86400',
   'cdn-cache-control: max-age=86400',
   'etag: "paid"',
-  'set-cookie: session=merchant',
-  'set-cookie: another=merchant',
-  'location: http://10.0.0.7/internal',
-  'server: merchant/1',
-  'x-powered-by: merchant',
-  'x-internal: 10.0.0.7',
-  'via: 1.1 internal-proxy',
-  'access-control-allow-origin: *',
-  'access-control-allow-credentials: true',
-  'payment-response: Zm9yZ2Vk',
-  'payment-required: Zm9yZ2Vk',
-  'x-payment-response: Zm9yZ2Vk',
-  'x-request-id: merchant-request',
-  'idempotent-replayed: true',
-  'alt-svc: h3=":443"',
-  'strict-transport-security: max-age=1',
-  'clear-site-data: "*"',
-  'www-authenticate: Basic',
-  'proxy-authenticate: Basic',
-  'content-security-policy: default-src *',
-  'refresh: 0;url=http://evil.test',
-  'connection: x-hop, etag',
-  'x-hop: 1',
 ].join('\r\n');
 
-/** All headers that a 200 of the HTTP channel may have. */
-const FIELDS_TO_THE_AGENT: ReadonlySet<string> = new Set([
-  'content-type',
-  'content-language',
-  'content-disposition',
-  'content-length',
-  'etag',
-  'last-modified',
-  'link',
-  'retry-after',
-  'cache-control',
-  'x-request-id',
-  'payment-response',
-  'connection',
-  'keep-alive',
-  'date',
-]);
-
-describe('a backend that sends too many headers, and a cache that keeps too much', () => {
+describe('a cache that keeps too much', () => {
   let backend: RawBackend;
   let target: Target;
   let cache: SharedCache;
@@ -77,8 +31,7 @@ describe('a backend that sends too many headers, and a cache that keeps too much
   before(async () => {
     backend = await rawBackend((socket) => {
       delivered += 1;
-      socket.write('HTTP/1.1 103 Early Hints\r\nlink: </evil>\r\nset-cookie: early=1\r\n\r\n'.repeat(20));
-      answer(socket, JSON.stringify({ delivered }), LOUD_FIELDS);
+      answer(socket, JSON.stringify({ delivered }), CACHED_FIELDS);
     });
     target = await openTarget({ backend: { baseUrl: backend.origin } });
     cache = await startSharedCache(target.url);
@@ -95,25 +48,6 @@ describe('a backend that sends too many headers, and a cache that keeps too much
       headers: { 'content-type': 'application/json', ...(proof === undefined ? {} : { 'payment-signature': proof }) },
       body: '{}',
     });
-
-  attack('H6', 'of all headers and early hints of a backend only the listed ones reach the agent', async () => {
-    const buyer = await createBuyer(target.chain);
-    for (const paid of [false, true]) {
-      const url = `${target.url}/api/resources/${paid ? '' : 'free_'}noisy/invoke`;
-      const response = await (paid ? buyer.fetch : fetch)(url, {
-        method: 'POST',
-        body: '{}',
-        headers: { 'content-type': 'application/json' },
-      });
-      assert.equal(response.status, 200);
-      for (const [name, value] of response.headers) {
-        assert.ok(FIELDS_TO_THE_AGENT.has(name), name);
-        assert.ok(!/merchant|internal|evil|Zm9yZ2Vk/.test(value), `${name}: ${value}`);
-      }
-      assert.equal(response.headers.get('etag'), null, 'nominated by the backend itself');
-      assert.equal(response.headers.has('payment-response'), paid);
-    }
-  });
 
   attack('H7', 'the cache keeps a free answer, so it works', async () => {
     const [first, second] = [

@@ -63,7 +63,7 @@ export function fateOf({ operation, at }: Death): Fate {
 
 /** Starts a gateway that dies at this step of the call. */
 export async function dieAt(call: KeyedCall, site: Site, at: CheckoutStep): Promise<void> {
-  const gateway = await site.start({ at, signal: 'SIGKILL' });
+  const gateway = await site.start(at);
   await insistUntilCut(call, site.baseUrl);
   assert.deepEqual(await gateway.ended, { code: null, signal: 'SIGKILL' }, gateway.output());
 }

@@ -17,7 +17,7 @@ import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
 import { type KeyedOperation, OPERATION_RULES, OPERATIONS, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
-import { type Halt, halted } from '../steps/site.ts';
+import { halted } from '../steps/site.ts';
 
 /** All that the gateways share. */
 export interface Ground {
@@ -34,15 +34,13 @@ export interface Ground {
 export interface SiteParts {
   /** Sites on Redis are replicas; each on SQLite is a gateway of its own. */
   readonly store: 'redis' | 'sqlite';
-  /** Default: the backend of the ground. Each backend has a merchant id of its own. */
-  readonly backendUrl?: string;
 }
 
 /** One gateway: its configuration and its store. */
 export interface Site {
   readonly baseUrl: string;
   /** Ends with the ground at the latest. */
-  start(halt?: Halt<CheckoutStep>): Promise<GatewayProcess>;
+  start(haltAt?: CheckoutStep): Promise<GatewayProcess>;
 }
 
 /** Long enough for a busy machine; a lease lasts 3 s longer, and most rows wait for its end. */
@@ -77,9 +75,9 @@ async function openSession({ url }: CheckoutBackend): Promise<string> {
 
 async function prepare(
   ground: Pick<Ground, 'redis' | 'keep'> & { readonly backendUrl: string; readonly directory: string },
-  { store, backendUrl = ground.backendUrl }: SiteParts,
+  { store }: SiteParts,
 ): Promise<Site> {
-  const { directory, redis, keep } = ground;
+  const { backendUrl, directory, redis, keep } = ground;
   const prepared = await prepareGateway(directory, {
     backendUrl: backendUrl,
     chain: NO_CHAIN,
@@ -101,8 +99,8 @@ async function prepare(
   });
   return {
     baseUrl: prepared.baseUrl,
-    async start(halt) {
-      const gateway = await prepared.start(halted(halt));
+    async start(haltAt) {
+      const gateway = await prepared.start(halted(haltAt));
       keep(gateway.kill);
       return gateway;
     },

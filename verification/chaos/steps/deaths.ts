@@ -40,7 +40,7 @@ interface Wait {
 export async function dieAndReturn(ground: Ground, { where, kind, step, again, key }: Death): Promise<Wait> {
   const purchase = purchaseOf(kind);
   const site = await openSite(ground, { ...where, ...settingsFor(kind) });
-  const doomed = await site.start({ halt: { at: step, signal: 'SIGKILL' } });
+  const doomed = await site.start(step);
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input, key);
   const first = sendUntilCut(call, site.baseUrl);
   assert.deepEqual(await doomed.ended, { code: null, signal: 'SIGKILL' });
@@ -52,7 +52,7 @@ export async function dieAndReturn(ground: Ground, { where, kind, step, again, k
 
   const insisting = insist(call, site.baseUrl);
   if (again !== undefined) {
-    const second = site.start({ halt: { at: again, signal: 'SIGKILL' } });
+    const second = site.start(again);
     // Its reconciler may reach the step before the process is ready.
     await second.then(
       ({ ended }) => ended,
@@ -86,7 +86,7 @@ const PATIENCE_MS = 30_000;
 export async function dieAndReturnLate(ground: Ground, { where, kind, step, key }: Death): Promise<number> {
   const purchase = purchaseOf(kind);
   const site = await openSite(ground, { ...where, ...settingsFor(kind) });
-  const doomed = await site.start({ halt: { at: step, signal: 'SIGKILL' } });
+  const doomed = await site.start(step);
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input, key);
   await Promise.all([sendUntilCut(call, site.baseUrl), doomed.ended]);
 

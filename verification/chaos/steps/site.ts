@@ -19,20 +19,13 @@ import { openStore } from '../../../src/store/open.ts';
 import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 
-/** How a gateway of a site is run. */
-interface Launch {
-  readonly halt?: Halt<PaymentStep>;
-  readonly env?: Readonly<Record<string, string>>;
-  readonly execArgv?: readonly string[];
-}
-
 /** One gateway: its configuration, its store, its payee. */
 export interface Site {
   readonly baseUrl: string;
   readonly payTo: string;
   readonly merchantId: string;
   /** Ends with the ground at the latest. */
-  start(launch?: Launch): Promise<GatewayProcess>;
+  start(haltAt?: PaymentStep): Promise<GatewayProcess>;
   /** A second connection to the gateway's store. */
   openStore(): Promise<Store>;
   /** Base units that reached the payee. */
@@ -45,8 +38,6 @@ export interface Site {
 export interface SiteParts {
   readonly store: 'sqlite' | 'redis';
   readonly rail: 'local' | 'official' | { readonly url: string };
-  /** A replica of this site: same merchant, same store. */
-  readonly beside?: Site;
   readonly overrides?: ConfigObject;
 }
 
@@ -58,8 +49,8 @@ const RETENTION = { eventsMaxLength: 10_000, receiptsMaxLength: 50_000, replicas
  */
 export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> {
   const { chain, directory, merchant: backend, redis } = ground;
-  const merchantId = parts.beside?.merchantId ?? `shop-${randomUUID()}`;
-  const payTo = parts.beside?.payTo ?? privateKeyToAddress(generatePrivateKey());
+  const merchantId = `shop-${randomUUID()}`;
+  const payTo = privateKeyToAddress(generatePrivateKey());
   const relayerKey = generatePrivateKey();
   await chain.fundGas(privateKeyToAddress(relayerKey));
   const sqlite = { path: join(directory, `${merchantId}.db`) };
@@ -73,8 +64,7 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
     payTo,
     adminToken: OPERATOR_TOKEN,
     overrides: {
-      // Replicas have one public address, which proofs contain.
-      merchant: { id: merchantId, ...(parts.beside === undefined ? {} : { publicBaseUrl: parts.beside.baseUrl }) },
+      merchant: { id: merchantId },
       resources: { echo_again: againAndAgain('echo') },
       ...parts.overrides,
     },
@@ -89,12 +79,8 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
     baseUrl,
     payTo,
     merchantId,
-    async start({ halt, env = {}, execArgv = [] } = {}) {
-      const launch = halted(halt);
-      const gateway = await prepared.start({
-        env: { ...launch.env, ...env },
-        execArgv: [...execArgv, ...launch.execArgv],
-      });
+    async start(haltAt) {
+      const gateway = await prepared.start(halted(haltAt));
       ground.keep(gateway.kill);
       return gateway;
     },
@@ -163,14 +149,7 @@ export async function startGround(): Promise<Ground> {
 
 const HALT = join(import.meta.dirname, 'halt.ts');
 
-/** The step at which a process ends or stops, once. */
-export interface Halt<Step extends string> {
-  readonly at: Step;
-  readonly signal: 'SIGKILL' | 'SIGSTOP';
-}
-
-/** How a gateway is launched that halts there (`halt.ts`), or nowhere. */
-export function halted(halt: Halt<string> | undefined) {
-  if (halt === undefined) return { env: {}, execArgv: [] };
-  return { env: { HALT_AT: halt.at, HALT_SIGNAL: halt.signal }, execArgv: ['--import', HALT] };
+/** How a gateway is launched that ends at this step, once (`halt.ts`), or goes on. */
+export function halted(at: string | undefined) {
+  return at === undefined ? { env: {}, execArgv: [] } : { env: { HALT_AT: at }, execArgv: ['--import', HALT] };
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { applied, type Mutant } from './mutant.ts';
+import { applied, type Mutant } from './sites.ts';
 
 // Nothing on the disk changes.
 const text = process.env['MUTANT'];

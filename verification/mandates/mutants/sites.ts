@@ -1,7 +1,6 @@
 /** Finds the checks in a source file that a mutant can leave out. */
 
 import { parseAst } from 'rolldown/parseAst';
-import type { Mutant } from './mutant.ts';
 
 interface Node {
   readonly type: string;
@@ -81,4 +80,25 @@ function walk(node: Node, onNode: (node: Node) => void): void {
 
 function isNode(value: unknown): value is Node {
   return value !== null && typeof value === 'object' && 'type' in value && 'start' in value;
+}
+
+/** A part of a file and its replacement. */
+export interface Mutant {
+  readonly file: string;
+  /** Offsets of the replaced text, UTF-16. */
+  readonly start: number;
+  readonly end: number;
+  readonly replacement: string;
+  /** The replaced text, in one line. */
+  readonly was: string;
+  readonly line: number;
+  /** Whether all of a check or of a call is left out, not a part of it. */
+  readonly whole: boolean;
+  /** File, old and new text, and a number for equal ones: it survives changes elsewhere. */
+  readonly name: string;
+}
+
+/** The file with that one change. */
+export function applied(source: string, { start, end, replacement }: Mutant): string {
+  return `${source.slice(0, start)}${replacement}${source.slice(end)}`;
 }

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import type { Mutant } from './mutant.ts';
+import type { Mutant } from './sites.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const HOOK = path.join(import.meta.dirname, 'hook.ts');
