@@ -42,7 +42,7 @@ export function report(findings: Findings): { readonly lines: readonly string[];
   return { lines: all.map(({ line }) => line), met: all.every(({ mark }) => mark === 'pass') };
 }
 
-/** A row passes when it has tests and all have passed; an incident with the rows that it is made of. */
+/** A row passes when it has tests and all have passed; an incident passes with its rows. */
 function judgeRow(id: string, findings: Findings): Judged {
   const own = findings.outcomes.filter(({ rows }) => rows.includes(id));
   const failed = own.filter(({ passed }) => !passed);
