@@ -56,8 +56,8 @@ describe('attacks with the keys of checkouts', () => {
   proven('A6', 'spec/checkouts/names.spec.ts', 'ignores ${name}');
   proven(
     'A6',
-    'spec/checkouts/machine.spec.ts',
-    'is another one on another operation, session, client or deployment, even with one key',
+    'spec/checkouts/names.spec.ts',
+    'make the same key another one for another client, operation, session, deployment, key or secret',
   );
   proven(
     'A6',
