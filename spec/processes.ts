@@ -19,7 +19,7 @@ const DEPTH = 3;
 const ALONE = [
   'verification/bench/**',
   'verification/chaos/*.spec.ts',
-  'verification/chaos/{away,sim,steps}/**',
+  'verification/chaos/{sim,steps}/**',
   'verification/checkouts/**',
   'verification/passthrough/**',
   'verification/pods/**',
