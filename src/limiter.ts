@@ -242,7 +242,7 @@ export class Limiter {
 
   /** Starts what waits and may start now: for when something else than a place became free. */
   serve(): void {
-    // What starts may end at once, and come here again.
+    // An entrant that ends at once calls `serve` again.
     if (this.#serving) return;
     this.#serving = true;
     try {

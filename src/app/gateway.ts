@@ -76,7 +76,7 @@ export interface Gateway {
   readonly management: Express;
   readonly lifecycle: Lifecycle;
   readonly fence: Fence;
-  /** What runs at the merchant's services. */
+  /** Requests in flight to the merchant. */
   readonly exchanges: Exchanges;
   /** Where the parts of a process that are not the gateway's show their numbers. */
   readonly metrics: Pick<Metrics, 'counter' | 'gauge' | 'text'>;

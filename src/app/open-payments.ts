@@ -263,7 +263,7 @@ function countUnpaid(log: Log, metrics: Metrics): NonNullable<SettlementParts['o
   };
 }
 
-/** No money moves for a call that this process, or the backend, may not be there to answer. */
+/** Allows a settlement only while the process accepts calls and the backend stays up. */
 function settlementGate({ lifecycle, fence }: Pick<PaymentParts, 'lifecycle' | 'fence'>): () => boolean {
   return () => lifecycle.accepting() && fence.backendStays();
 }

@@ -24,7 +24,7 @@ export interface KeyedCall {
   readonly body: Json;
 }
 
-/** How a call reaches the backend. Neither rejects. */
+/** Calls the backend. Its promises never reject. */
 export interface Work<Failure> {
   attempt(attempt: Attempt): Promise<AttemptEnd<Failure>>;
   /** Undefined for operations that move no money: they run again without it. */

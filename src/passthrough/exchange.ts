@@ -50,7 +50,7 @@ export interface RelayParts {
   readonly publicUrl: (url: string) => string | undefined;
   /** Facts of a request for the backend. */
   readonly factsOf: (req: IncomingMessage, requestId: string) => ForwardedFacts;
-  /** Whether new ones are taken. */
+  /** Whether new requests pass. */
   readonly accepting: () => boolean;
 }
 

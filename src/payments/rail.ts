@@ -92,8 +92,8 @@ export interface SettlementHistory {
    */
   readonly withdrawnBefore?: boolean;
   /**
-   * 32 bytes as hex without 0x. A rail that sends its own transactions puts it behind the call, so
-   * that the chain shows for which record of which store it was sent.
+   * 32 bytes as hex without 0x. A rail that sends its own transactions appends it to the calldata,
+   * which then names the record and its store on the chain.
    */
   readonly mark?: string;
   /** A transaction of an earlier attempt. */

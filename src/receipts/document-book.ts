@@ -39,7 +39,7 @@ const TRIMMED = 'rcpt:trimmed';
 /** What a write of the book adds to a commit. */
 type BookChanges = Required<Pick<Changes, 'documents' | 'entries'>>;
 
-/** The writes of the book, as parts of a decision. */
+/** Makes the changes of the book for a decision of `transact`. */
 export interface BookWriter {
   /**
    * Writes a receipt. It replaces the one of the same id, and another one of its payment: one that

@@ -180,7 +180,7 @@ async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
   await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: windowLeftMs(held), ...uncertainReceipt(held) });
 }
 
-/** Looks again later, so that the others of the list have their turn. */
+/** Defers and reports a payment of another service in the same store. */
 async function leaveToOthers(
   ledger: PaymentLedger,
   record: PaymentRecord,

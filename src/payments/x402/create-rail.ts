@@ -31,9 +31,9 @@ interface RailLog {
 }
 
 /**
- * Opens the rail: tests the recovery engine, compares the asset with the chain. A node or
- * facilitator that is down does not stop the start and shows in readiness; the asset is then
- * compared as soon as the node answers.
+ * Opens the rail: tests the recovery of signers, and compares the configured asset with its
+ * contract. While a node or facilitator is down the rail opens all the same and readiness shows it;
+ * the asset is then compared as soon as the node answers.
  * @throws AssetMismatch
  */
 export async function createRail(config: X402Config, log: RailLog): Promise<X402Rail> {

@@ -48,7 +48,7 @@ export function refuseEncodedSlash(except?: string): RequestHandler {
   };
 }
 
-/** Ends a known path: a method that comes this far is not served there. */
+/** Answers 405 for a method that no earlier handler of the path serves. */
 export function allowOnly(...methods: readonly string[]): RequestHandler {
   const allow = methods.join(', ');
   return function methodNotAllowed() {

@@ -123,7 +123,7 @@ export class CallLimit {
   readonly #line: Limiter;
   readonly #large = new Map(CALL_KINDS.map((kind) => [kind, new Places(MOST_LARGE, 'share')]));
   #endWork: (() => void) | undefined;
-  /** When a call began whose last proof bought nothing. */
+  /** When the last call of the standing `failed` began. */
   #failedAt = Number.NEGATIVE_INFINITY;
   /** Begins that are due at the end of the turn; whether one is under way, and had a call. */
   #due = 0;

@@ -27,10 +27,10 @@ const REASONS: Readonly<Record<string, string>> = {
 export type RefusalListener = (refusal: GatewayError, requestId: string) => void;
 
 /**
- * Makes answers end their connections in order: with `Connection: close` while the process drains,
- * and when the request's body was not read to its end, because its rest would be taken for the next
- * request. It is decided when the head of an answer is written. A body that is relayed goes on
- * beside its answer. What the operating system does not take of an answer is counted.
+ * Lets answers end their connections in order. When its head is written, an answer gets
+ * `Connection: close` if the process drains, or if the body of the request is not read to its end:
+ * Node would parse the rest as the next request. A body that the gateway relays is still read after
+ * that head. The listener counts the bytes of an answer that its socket still holds.
  */
 export function leaveInOrder(app: Express, closing: () => boolean): void {
   const { writeHead, write, end } = http.ServerResponse.prototype;

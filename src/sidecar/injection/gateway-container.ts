@@ -35,7 +35,7 @@ export function gatewayContainer(
   return {
     name: names.GATEWAY_CONTAINER,
     image,
-    // The plugin AlwaysPullImages writes Always, and refuses a pod that lost it in a second pass.
+    // AlwaysPullImages sets Always and refuses any other value: a second injection keeps it.
     imagePullPolicy: existing?.imagePullPolicy === 'Always' ? 'Always' : imagePullPolicy,
     // In initContainers this makes a native sidecar: it starts before the merchant and outlives it.
     restartPolicy: 'Always',

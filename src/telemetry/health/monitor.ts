@@ -27,7 +27,7 @@ export interface Watched {
 export interface Readiness {
   readonly ready: boolean;
   readonly store: ReadinessCheck;
-  /** Warns at most: what is free of it, and what is kept, is served without it. */
+  /** Never `fail`: kept answers, and calls without the backend, are still served. */
   readonly backend: ReadinessCheck;
   readonly adapters: readonly ReadinessCheck[];
   readonly paymentProviders: readonly ReadinessCheck[];

@@ -123,8 +123,8 @@ export function isKnown(error: unknown): boolean {
 }
 
 /**
- * The pool has a transaction of this number that pays about as much: after an earlier one of ours,
- * that one.
+ * The pool holds a transaction of this nonce at a similar fee; in a replacement it is our earlier
+ * one.
  */
 export function isUnderpriced(error: unknown): boolean {
   return error instanceof RpcRefusal && UNDERPRICED.test(error.message);
