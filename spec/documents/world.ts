@@ -66,13 +66,14 @@ interface WorldConfig {
  * find something. `ends` ends it.
  */
 export async function openLocalWorld(ends: AsyncDisposableStack): Promise<LocalWorld> {
-  const [agents = 0, management = 0, merchant = 0] = await freePorts(3);
+  const [agents = 0, management = 0, merchant = 0, rpc = 0] = await freePorts(4);
   const env = {
     ...COMPILE_CACHE,
     PATH: process.env['PATH'] ?? '',
     GATEWAY_PORT: String(agents),
     MANAGEMENT_PORT: String(management),
     MERCHANT_PORT: String(merchant),
+    RPC_PORT: String(rpc),
     DATA_DIR: await temporaryDirectory(ends, 'acg-documents-'),
   };
   const child = spawn(process.execPath, [RUN], { env, stdio: ['ignore', 'pipe', 'inherit'] });
