@@ -209,7 +209,7 @@ describe('where the rest passes, a route whose setting is missing', () => {
   }
 });
 
-/** Trap 11 of contract 9. */
+/** Contract 1.2, NOT_FOUND: both answers differ by the request id alone. */
 describe('operator routes without a token', () => {
   const CLOSED = [
     '/api/receipts',
