@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { createPublicKey, verify, type webcrypto } from 'node:crypto';
-import type { Ap2Profile } from '../../src/mandates/ap2/model/profile.ts';
-import type { Purchase } from '../../src/mandates/ap2/model/purchase.ts';
+import type { Ap2Profile, Purchase } from '../../src/mandates/ap2/purchase.ts';
 import { PROVIDER } from '../support/ap2/keys.ts';
 import { createMint, type Mint } from '../support/ap2/mint.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';

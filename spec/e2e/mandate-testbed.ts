@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import type { Purchase } from '../../src/mandates/ap2/model/purchase.ts';
+import type { Purchase } from '../../src/mandates/ap2/purchase.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
 import type { ConfigObject } from '../support/config.ts';
 import type { Body, Call, Reply, Send } from './mandate-channels.ts';

@@ -240,7 +240,7 @@ const ERROR_CODE: Addition = {
 const CONSTRAINT: Addition = {
   title: 'A constraint of mandates.',
   edits: {
-    'src/mandates/ap2/constraints/payment-constraints.ts': behind(
+    'src/mandates/ap2/payment-mandate.ts': behind(
       `const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>> = {\n`,
       `  'payment.even_amount': () => demand(({ amount }) => amount % 2 === 0),\n`,
     ),

@@ -120,10 +120,8 @@ describe('a gateway with everything of "How to add"', () => {
   it('has the added error code in its closed list', () => runSpec('spec/errors.spec.ts'));
 
   it('reads the added constraint', async () => {
-    const module = path.join(copy.directory, 'src/mandates/ap2/constraints/payment-constraints.ts');
-    const constraints = (await import(
-      module
-    )) as typeof import('../../src/mandates/ap2/constraints/payment-constraints.ts');
+    const module = path.join(copy.directory, 'src/mandates/ap2/payment-mandate.ts');
+    const constraints = (await import(module)) as typeof import('../../src/mandates/ap2/payment-mandate.ts');
     assert.ok(constraints.PAYMENT_CONSTRAINTS.includes('payment.even_amount'));
     const [added] = constraints.readPaymentConstraints({ constraints: [{ type: 'payment.even_amount' }] });
     assert.equal(added?.rule.kind, 'demand');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { MandateClaim } from '../../src/mandates/register/register.ts';
+import type { MandateClaim } from '../../src/mandates/register.ts';
 import type { PaymentLedger, PaymentRecord, PaymentTerms, Reservation } from '../../src/payments/ledger/ledger.ts';
 import { AT, claimOf, mandateText, useOf } from '../mandates/register/register-map.ts';
 import { event, holder, move, recordIn, terms } from '../payments/ledger/samples.ts';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { beforeEach, describe, it, type TestContext } from 'node:test';
-import type { MandateClaim, RegisterEpoch } from '../../src/mandates/register/register.ts';
+import type { MandateClaim, RegisterEpoch } from '../../src/mandates/register.ts';
 import type { Store } from '../../src/store/documents/store.ts';
 import { VERSION_LENGTH } from '../../src/store/port/commit.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';

@@ -5,7 +5,7 @@ import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, it } from 'node:test';
-import type { MandateClaim } from '../../src/mandates/register/register.ts';
+import type { MandateClaim } from '../../src/mandates/register.ts';
 import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
 import { RECORD_RETENTION_MS } from '../../src/payments/ledger/transitions.ts';
 import { receiptId } from '../../src/receipts/receipt.ts';

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { canonicalJson } from '../json/canonical.ts';
 import { parseStrictJson } from '../json/strict.ts';
 import type { Json } from '../json/types.ts';
-import { type CarriedMandate, carriedMember } from '../mandates/ap2/token/envelope.ts';
+import { type CarriedMandate, carriedMember } from '../mandates/ap2/envelope.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import { decodeProof, encodeProof } from '../payments/x402/wire/header-codec.ts';
 import { PAYMENT_SIGNATURE } from '../payments/x402/wire/types.ts';

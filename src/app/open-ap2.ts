@@ -1,14 +1,12 @@
 /** Opens AP2: trusted issuers, the challenge, the verifier and the signed receipts. */
 
-import { createIssuedCheckouts, type IssuedCheckouts } from '../mandates/ap2/checkout/checkout-mint.ts';
-import { createTrustedIssuers, type IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
-import { createKeyFetcher, type KeyFetcher } from '../mandates/ap2/trust/key-fetch.ts';
-import { type Ap2Config, checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
-import { createChallenger } from '../mandates/ap2/verify/challenge.ts';
-import { createReceiptSigner } from '../mandates/ap2/verify/receipt.ts';
-import { createMandateVerifier } from '../mandates/ap2/verify/verify.ts';
-import type { MandateService } from '../mandates/mandate-service.ts';
-import type { MandateRegister } from '../mandates/register/register.ts';
+import { createChallenger, createReceiptSigner } from '../mandates/ap2/challenge.ts';
+import { checkoutKeysOf, createIssuedCheckouts, type IssuedCheckouts } from '../mandates/ap2/checkout.ts';
+import { createTrustedIssuers, type IssuerTrust } from '../mandates/ap2/issuers.ts';
+import type { Ap2Config } from '../mandates/ap2/purchase.ts';
+import { createKeyFetcher, type KeyFetcher } from '../mandates/ap2/remote-keys.ts';
+import { createMandateVerifier, type MandateService } from '../mandates/ap2/verify.ts';
+import type { MandateRegister } from '../mandates/register.ts';
 
 /** The currency of a free resource where the profile has no other one (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
@@ -49,15 +47,15 @@ function openAp2(ap2: Ap2Config, { register, fetcher, minted }: Shared, before?:
     fetcher,
     ...(before === undefined ? {} : { fetched: before.trust.remotes }),
   });
-  const verifier = createMandateVerifier({ profile, trust, checkoutKeys: trusted, minted });
-  const challenger = createChallenger({ profile, key: own, minted, issuers: issuers.map(({ id }) => id) });
+  const verify = createMandateVerifier({ profile, trust, checkoutKeys: trusted, minted });
+  const challenge = createChallenger({ profile, key: own, minted, issuers: issuers.map(({ id }) => id) });
   const receipts = createReceiptSigner({ issuer: profile.issuer, key: own });
   return {
     service: {
       freeCurrency,
-      challenge: (purchase) => challenger.challenge(purchase, Date.now()),
-      verify: (carried, purchase) => verifier.verify(carried, purchase, Date.now() / 1_000),
-      accepted: (reference, { id, ...paid }) => receipts.accepted(reference, { orderId: id, ...paid }, Date.now()),
+      challenge: (purchase) => challenge(purchase, Date.now()),
+      verify: (carried, purchase) => verify(carried, purchase, Date.now() / 1_000),
+      accepted: (reference, order) => receipts.accepted(reference, order, Date.now()),
       rejected: (reference, reason) => receipts.rejected(reference, reason, Date.now()),
       register,
     },

@@ -1,7 +1,7 @@
 /** Opens the service that checks and uses mandates, where the configuration accepts them. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
-import type { MandateRegister } from '../mandates/register/register.ts';
+import type { MandateRegister } from '../mandates/register.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 import type { OpenMandates } from './open-ap2.ts';
 

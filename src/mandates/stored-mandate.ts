@@ -1,7 +1,6 @@
 /** The mandate in a payment record: how it is written, and checked when it is read. */
 
-import type { AcceptedMandate } from './ap2/model/reasons.ts';
-import type { MandateClaim, OpenMandateUse, Recurrence } from './register/register.ts';
+import type { MandateClaim, OpenMandateUse, Recurrence } from './register.ts';
 
 /** The mandate that a payment was admitted with: what receipts state of it, and what it uses up. */
 export interface StoredMandate {
@@ -28,14 +27,21 @@ const MAX_TIME = 253_402_300_799 + 3_600;
 const UNITS = /^(?:0|[1-9]\d{0,15})$/;
 
 /** The text for `PaymentTerms.mandate`. */
-export function storedMandate(accepted: AcceptedMandate): string {
-  const { mode, reference, referenceSdHash, issuer, checkoutIssuer, checkoutId, claim } = accepted;
+export function storedMandate({
+  mode,
+  reference,
+  referenceSdHash,
+  issuer: mandateIssuer,
+  checkoutIssuer,
+  checkoutId,
+  claim,
+}: Omit<StoredMandate, 'method' | 'mandateIssuer'> & { readonly issuer: string }): string {
   return JSON.stringify({
     method: 'ap2',
     mode,
     reference,
     referenceSdHash,
-    mandateIssuer: issuer,
+    mandateIssuer,
     checkoutIssuer,
     checkoutId,
     claim,

@@ -3,8 +3,8 @@
 import release from '../../package.json' with { type: 'json' };
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import type { Protocol } from '../events/event.ts';
-import { CHECKOUT_PROFILE } from '../mandates/ap2/checkout/checkout-claims.ts';
-import { CONSTRAINTS } from '../mandates/ap2/verify/challenge.ts';
+import { CONSTRAINTS } from '../mandates/ap2/challenge.ts';
+import { CHECKOUT_PROFILE } from '../mandates/ap2/checkout.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { CatalogueSettings, PublicMandateSettings } from './settings.ts';
 import { type StaticDocument, staticDocument } from './static-document.ts';

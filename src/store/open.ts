@@ -1,7 +1,7 @@
 /** Opens the configured store, and seals the secrets in its ledger before the engine sees them. */
 
 import { createKeyRing, type KeyRing, type SealingKey } from '../crypto/seal.ts';
-import type { RegisterEpoch } from '../mandates/register/register.ts';
+import type { RegisterEpoch } from '../mandates/register.ts';
 import { sealedLedger, type Unreadable } from '../payments/ledger/sealed-ledger.ts';
 import type { Store } from './documents/store.ts';
 import type { StorageConfig } from './port/settings.ts';

@@ -2,10 +2,9 @@
 
 import type { PublicJwk } from '../../src/crypto/signing-key.ts';
 import type { Json, JsonObject } from '../../src/json/types.ts';
-import { CHECKOUT_PROFILE } from '../../src/mandates/ap2/checkout/checkout-claims.ts';
-import type { Ap2Profile } from '../../src/mandates/ap2/model/profile.ts';
-import type { Purchase, PurchasePayment } from '../../src/mandates/ap2/model/purchase.ts';
-import { type IssuerSettings, staticIssuer } from '../../src/mandates/ap2/trust/issuer.ts';
+import { CHECKOUT_PROFILE } from '../../src/mandates/ap2/checkout.ts';
+import { type IssuerSettings, staticIssuer } from '../../src/mandates/ap2/issuers.ts';
+import type { Ap2Profile, Purchase, PurchasePayment } from '../../src/mandates/ap2/purchase.ts';
 import { Members, readJson } from './members.ts';
 
 /** What a merchant demands in one case. */

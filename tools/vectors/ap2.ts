@@ -4,11 +4,11 @@ import { randomUUID } from 'node:crypto';
 import { UnavailableError } from '../../src/cli/exit-code.ts';
 import { ERRORS } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json/types.ts';
-import { createIssuedCheckouts } from '../../src/mandates/ap2/checkout/checkout-mint.ts';
-import { REASONS, type Reason } from '../../src/mandates/ap2/model/reasons.ts';
-import { createTrustedIssuers } from '../../src/mandates/ap2/trust/issuers.ts';
-import { createMandateVerifier, type MandateVerifier } from '../../src/mandates/ap2/verify/verify.ts';
-import type { MandateRegister, RegisterEpoch } from '../../src/mandates/register/register.ts';
+import { createIssuedCheckouts } from '../../src/mandates/ap2/checkout.ts';
+import { createTrustedIssuers } from '../../src/mandates/ap2/issuers.ts';
+import { REASONS, type Reason } from '../../src/mandates/ap2/reasons.ts';
+import { createMandateVerifier, type VerifyMandate } from '../../src/mandates/ap2/verify.ts';
+import type { MandateRegister, RegisterEpoch } from '../../src/mandates/register.ts';
 import type { Store } from '../../src/store/documents/store.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { StorageConfig } from '../../src/store/port/settings.ts';
@@ -111,8 +111,8 @@ type CaseRunner = (vector: VectorCase, register: MandateRegister, outcome: Outco
 
 /** The verifier is the one that serves; only its clock is that of the file. */
 function createCaseRunner(merchant: VectorMerchant): CaseRunner {
-  const verifiers = new Map<string, MandateVerifier>();
-  const verifierOf = (policy: Policy): MandateVerifier => {
+  const verifiers = new Map<string, VerifyMandate>();
+  const verifierOf = (policy: Policy): VerifyMandate => {
     const key = JSON.stringify(policy);
     const verifier = verifiers.get(key) ?? verifierFor(merchant, policy);
     verifiers.set(key, verifier);
@@ -120,7 +120,7 @@ function createCaseRunner(merchant: VectorMerchant): CaseRunner {
   };
   return async function present({ header, purchase, policy, now }, register, outcome) {
     const carried = header === undefined ? ({ kind: 'none' } as const) : ({ kind: 'text', value: header } as const);
-    const verdict = await verifierOf(policy).verify(carried, purchase, now);
+    const verdict = await verifierOf(policy)(carried, purchase, now);
     if (verdict.kind === 'refused') return refused(verdict.reason);
     const name = randomUUID();
     const used = await register.reserve(name, verdict.claim);
@@ -131,7 +131,7 @@ function createCaseRunner(merchant: VectorMerchant): CaseRunner {
   };
 }
 
-function verifierFor({ profile, issuers, checkoutKeys }: VectorMerchant, policy: Policy): MandateVerifier {
+function verifierFor({ profile, issuers, checkoutKeys }: VectorMerchant, policy: Policy): VerifyMandate {
   const fetcher = { fetch: () => Promise.reject(new Error('all keys are in the file')) };
   return createMandateVerifier({
     profile: { ...profile, policy },

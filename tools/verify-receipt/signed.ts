@@ -3,10 +3,9 @@
 import { hash, type KeyObject, verify } from 'node:crypto';
 import { canonicalJson } from '../../src/json/canonical.ts';
 import { isObject, type JsonObject } from '../../src/json/types.ts';
-import { decodeBase64url, readToken } from '../../src/mandates/ap2/token/jws.ts';
-import { keysOfDidDocument } from '../../src/mandates/ap2/trust/did-web.ts';
-import type { KeysById } from '../../src/mandates/ap2/trust/issuer.ts';
-import { keysOfJwks } from '../../src/mandates/ap2/trust/jwks.ts';
+import { keysOfDidDocument } from '../../src/mandates/ap2/did.ts';
+import { type KeysById, keysOfJwks } from '../../src/mandates/ap2/keys.ts';
+import { decodeBase64url, readToken } from '../../src/mandates/ap2/sd-jwt.ts';
 import { STATEMENT_TYPE } from '../../src/payments/delivery/purchase-signer.ts';
 
 /** What signed text is: it follows from its header and its members. */

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { createMint } from '../../spec/support/ap2/mint.ts';
 import { hashed } from '../../spec/support/ap2/oracle.ts';
 import { verifierFor } from '../../spec/support/ap2/verifier.ts';
-import type { MandateVerdict } from '../../src/mandates/ap2/model/reasons.ts';
+import type { MandateVerdict } from '../../src/mandates/ap2/reasons.ts';
 import { headersOf, hunted } from './flips/hunt.ts';
 
 /** 10,000 and more: `node verification/mandates/flips.ts 10000`. */

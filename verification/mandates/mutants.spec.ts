@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { applied, mutantsOf } from './mutants/sites.ts';
 import { tried } from './mutants/trial.ts';
 
-const FILE = 'src/mandates/ap2/chain/verify-chain.ts';
+const FILE = 'src/mandates/ap2/chain.ts';
 const SPECS = ['spec/mandates/ap2/made.spec.ts'];
 
 const TIMEOUT_MS = 60_000;

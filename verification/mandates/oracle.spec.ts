@@ -10,10 +10,14 @@ import { AUDIENCE, NOW, profileWith, purchaseWith } from '../../spec/support/ap2
 import { verifierFor } from '../../spec/support/ap2/verifier.ts';
 import type { Presentation } from '../../spec/support/ap2/wishes.ts';
 import { keySet } from '../../src/crypto/signing-key.ts';
-import { createCheckoutCheck, createCheckoutKeys } from '../../src/mandates/ap2/checkout/checkout.ts';
-import { createCheckoutMint, createIssuedCheckouts } from '../../src/mandates/ap2/checkout/checkout-mint.ts';
-import { checkoutKeysOf } from '../../src/mandates/ap2/trust/settings.ts';
-import { createReceiptSigner } from '../../src/mandates/ap2/verify/receipt.ts';
+import { createReceiptSigner } from '../../src/mandates/ap2/challenge.ts';
+import {
+  checkoutKeysOf,
+  createCheckoutCheck,
+  createCheckoutKeys,
+  createCheckoutMint,
+  createIssuedCheckouts,
+} from '../../src/mandates/ap2/checkout.ts';
 import { type Chance, chanceOf } from '../chaos/sim/chance.ts';
 
 /** Without ES256K, which `jose` does not have. */
@@ -92,8 +96,8 @@ function tokensToAlter({ kind, alg, made, tokens, verify }: SignedChain): readon
 /** Checkouts of the merchant, each with a mandate for it. */
 function checkoutsToAlter(mint: Mint): readonly Alterable[] {
   const { checkout } = mint.parties;
-  const keys = createCheckoutKeys([publishedJwk(checkout)]);
-  const check = createCheckoutCheck({ profile: profileWith(), keys, minted: createIssuedCheckouts() });
+  const signed = createCheckoutKeys([publishedJwk(checkout)]);
+  const check = createCheckoutCheck({ profile: profileWith(), signed, minted: createIssuedCheckouts() });
   const judge: Judge = async (jwt) => {
     const digest = createHash('sha256').update(jwt).digest('base64url');
     return refusalOf(() => check({ checkout_hash: digest, checkout_jwt: jwt }, NOW));
@@ -252,7 +256,7 @@ describe('another implementation accepts signatures of the gateway with its publ
     const signer = createReceiptSigner({ issuer: AUDIENCE, key: own });
     const about = { reference: 'r'.repeat(43), referenceSdHash: 's'.repeat(43) };
     const expected = { ...claimed, typ: 'ap2-receipt+jwt' };
-    const sold = await jwtVerify(signer.accepted(about, { orderId: 'req_1' }, NOW * 1_000), published, expected);
+    const sold = await jwtVerify(signer.accepted(about, { id: 'req_1' }, NOW * 1_000), published, expected);
     assert.deepEqual([sold.payload['status'], sold.payload['order_id']], ['Success', 'req_1']);
     const refused = signer.rejected(about, 'replayed', NOW * 1_000);
     const { payload } = await jwtVerify(refused, published, expected);

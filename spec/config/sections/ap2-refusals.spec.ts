@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { checkoutKeysOf } from '../../../src/mandates/ap2/trust/settings.ts';
+import { checkoutKeysOf } from '../../../src/mandates/ap2/checkout.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { type Changes, problems } from '../document/document.ts';
 import { file } from '../files.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { configWarnings, mandatesSummary } from '../../../src/config/warnings.ts';
-import { type Ap2Config, checkoutKeysOf } from '../../../src/mandates/ap2/trust/settings.ts';
+import { checkoutKeysOf } from '../../../src/mandates/ap2/checkout.ts';
+import type { Ap2Config } from '../../../src/mandates/ap2/purchase.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { type Changes, load } from '../document/document.ts';
 import { at, file } from '../files.ts';

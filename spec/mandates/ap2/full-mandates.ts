@@ -1,6 +1,6 @@
 /** Mandates with every member that AP2 has, for specs that change one of them. */
 
-import type { MandateVerdict } from '../../../src/mandates/ap2/model/reasons.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/reasons.ts';
 import { amountRange, budget, plain, recurrence } from '../../../tools/mandate/maker/constraints.ts';
 import { changed, type Hand } from '../../support/ap2/hands.ts';
 import { createMint } from '../../support/ap2/mint.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+import type { Reason } from '../../../src/mandates/ap2/reasons.ts';
 import { base64url, type Draft, hashOf, placeholder } from '../../../tools/mandate/maker/tokens.ts';
 import { changed, type Hand } from '../../support/ap2/hands.ts';
 import { verdictOn } from './full-mandates.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Frequency } from '../../../src/mandates/ap2/constraints/payment-constraints.ts';
-import { finishUses, reserveUses } from '../../../src/mandates/register/register-table.ts';
+import type { Frequency } from '../../../src/mandates/ap2/payment-mandate.ts';
+import { finishUses, reserveUses } from '../../../src/mandates/register.ts';
 import { amountRange, budget, lineItems, recurrence, reference } from '../../../tools/mandate/maker/constraints.ts';
 import { closedCheckout, openMandate, VCT } from '../../../tools/mandate/maker/contents.ts';
 import { hopDraft } from '../../../tools/mandate/maker/drafts.ts';

@@ -1,7 +1,7 @@
 /** Reads the reason out of what a check throws. */
 
 import assert from 'node:assert/strict';
-import { type Reason, Refused } from '../../../src/mandates/ap2/model/reasons.ts';
+import { type Reason, Refused } from '../../../src/mandates/ap2/reasons.ts';
 
 /** The reason that something is refused for, or `none`. Anything else that is thrown is a bug. */
 export function refusalOf(check: () => unknown): Reason | 'none' {

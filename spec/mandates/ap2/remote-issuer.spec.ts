@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import { createTrustedIssuers, type IssuerTrust } from '../../../src/mandates/ap2/trust/issuers.ts';
-import { createKeyFetcher, type KeyFetcher } from '../../../src/mandates/ap2/trust/key-fetch.ts';
-import { createMandateVerifier } from '../../../src/mandates/ap2/verify/verify.ts';
+import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout.ts';
+import { createTrustedIssuers, type IssuerTrust } from '../../../src/mandates/ap2/issuers.ts';
+import { createKeyFetcher, type KeyFetcher } from '../../../src/mandates/ap2/remote-keys.ts';
+import { createMandateVerifier } from '../../../src/mandates/ap2/verify.ts';
 import { createKey, PROVIDER, publishedJwk, type TestKey } from '../../support/ap2/keys.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { NOW, profileWith, purchaseWith } from '../../support/ap2/purchase.ts';
@@ -48,7 +48,7 @@ describe('an issuer that changes its keys', () => {
     });
     verdict = async (key) => {
       const { header } = mint.autonomous({ issuer: { key, iss: PROVIDER } });
-      const result = await verifier.verify({ kind: 'text', value: header }, purchaseWith(), NOW);
+      const result = await verifier({ kind: 'text', value: header }, purchaseWith(), NOW);
       return result.kind === 'accepted' ? result.kind : result.reason;
     };
   });

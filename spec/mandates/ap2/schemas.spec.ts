@@ -6,8 +6,8 @@ import checkoutSchema from '../../../schemas/ap2-checkout.schema.json' with { ty
 import envelopeSchema from '../../../schemas/ap2-envelope.schema.json' with { type: 'json' };
 import { readSigningKey } from '../../../src/crypto/signing-key.ts';
 import type { Json } from '../../../src/json/types.ts';
-import { createCheckoutMint, createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import { readEnvelope } from '../../../src/mandates/ap2/token/envelope.ts';
+import { createCheckoutMint, createIssuedCheckouts } from '../../../src/mandates/ap2/checkout.ts';
+import { readEnvelope } from '../../../src/mandates/ap2/envelope.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { NOW, profileWith, purchaseWith } from '../../support/ap2/purchase.ts';
 

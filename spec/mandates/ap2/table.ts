@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { JsonObject } from '../../../src/json/types.ts';
-import type { MandateFamily, Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+import type { MandateFamily, Reason } from '../../../src/mandates/ap2/reasons.ts';
 import type { Against, verifierFor } from '../../support/ap2/verifier.ts';
 import type { Wishes } from '../../support/ap2/wishes.ts';
 

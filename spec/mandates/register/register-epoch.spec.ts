@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { finishUses, reserveUses } from '../../../src/mandates/register/register-table.ts';
+import { finishUses, reserveUses } from '../../../src/mandates/register.ts';
 import { AT, claimOf, mapRows, useOf } from './register-map.ts';
 
 /** The store's clock, milliseconds: years away from the clock that mandates are checked with. */

@@ -3,11 +3,12 @@
 import { randomUUID } from 'node:crypto';
 import type {
   MandateClaim,
+  OpenMandateState,
   OpenMandateUse,
   Recurrence,
   RegisterEpoch,
-} from '../../../src/mandates/register/register.ts';
-import type { OpenMandateState, RegisterRows } from '../../../src/mandates/register/register-table.ts';
+  RegisterRows,
+} from '../../../src/mandates/register.ts';
 import type { StoredMandate } from '../../../src/mandates/stored-mandate.ts';
 
 /** The epoch of a register that never forgot a use. */

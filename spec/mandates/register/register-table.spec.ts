@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { MandateClaim, OpenMandateUse, Recurrence } from '../../../src/mandates/register/register.ts';
-import { finishUses, reserveUses } from '../../../src/mandates/register/register-table.ts';
+import {
+  finishUses,
+  type MandateClaim,
+  type OpenMandateUse,
+  type Recurrence,
+  reserveUses,
+} from '../../../src/mandates/register.ts';
 import { AT, claimOf, mapRows, useOf } from './register-map.ts';
 
 /** The store's clock, milliseconds: years away from the clock that mandates are checked with. */

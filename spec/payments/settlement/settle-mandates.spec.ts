@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import type { MandateClaim } from '../../../src/mandates/register/register.ts';
+import type { MandateClaim } from '../../../src/mandates/register.ts';
 import type { PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
 import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
-import type { MandateVerdict } from '../../../src/mandates/ap2/model/reasons.ts';
-import type { MandateService } from '../../../src/mandates/mandate-service.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/reasons.ts';
+import type { MandateService } from '../../../src/mandates/ap2/verify.ts';
 import type { FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
 import { authorize } from '../../../src/pipeline/middleware/authorize.ts';
 import { PendingRefusal } from '../../../src/pipeline/steps/collecting.ts';

@@ -3,8 +3,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../../src/json/canonical.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
-import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
-import type { Purchase } from '../../../src/mandates/ap2/model/purchase.ts';
+import type { Ap2Profile, Purchase } from '../../../src/mandates/ap2/purchase.ts';
 
 /** When tests of mandates take place: 2026-11-20T12:00:00Z, unix seconds. */
 export const NOW = 1_795_176_000;

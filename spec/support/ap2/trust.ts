@@ -1,6 +1,6 @@
 /** The trusted issuers of specs: fixed keys of the test parties. */
 
-import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../src/mandates/ap2/trust/issuer.ts';
+import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../src/mandates/ap2/issuers.ts';
 import { BANK, CREDENTIAL_VCT, KID_ONLY, type Parties, PROVIDER, type TestKey } from './keys.ts';
 
 /**

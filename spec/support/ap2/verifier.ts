@@ -1,12 +1,11 @@
 /** The verifier of mandates as specs call it. */
 
-import type { ChainCache } from '../../../src/mandates/ap2/chain/chain.ts';
-import { createIssuedCheckouts, type IssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
-import type { Purchase } from '../../../src/mandates/ap2/model/purchase.ts';
-import type { MandateVerdict } from '../../../src/mandates/ap2/model/reasons.ts';
-import type { TrustedIssuers } from '../../../src/mandates/ap2/trust/issuer.ts';
-import { createMandateVerifier } from '../../../src/mandates/ap2/verify/verify.ts';
+import type { ChainCache } from '../../../src/mandates/ap2/chain.ts';
+import { createIssuedCheckouts, type IssuedCheckouts } from '../../../src/mandates/ap2/checkout.ts';
+import type { TrustedIssuers } from '../../../src/mandates/ap2/issuers.ts';
+import type { Ap2Profile, Purchase } from '../../../src/mandates/ap2/purchase.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/reasons.ts';
+import { createMandateVerifier } from '../../../src/mandates/ap2/verify.ts';
 import { publishedJwk } from './keys.ts';
 import type { Mint } from './mint.ts';
 import { NOW, profileWith, purchaseWith } from './purchase.ts';
@@ -38,5 +37,5 @@ export function verifierFor(
   const parts = { profile, trust, checkoutKeys, minted, ...(cache === undefined ? {} : { cache }) };
   const verifier = createMandateVerifier(parts);
   return (value, { purchase = purchaseWith(), now = NOW } = {}) =>
-    verifier.verify(value === undefined ? { kind: 'none' } : { kind: 'text', value }, purchase, now);
+    verifier(value === undefined ? { kind: 'none' } : { kind: 'text', value }, purchase, now);
 }

@@ -1,8 +1,7 @@
 /** What a test mandate is to be like, for `mint.ts`. */
 
 import type { Json, JsonObject } from '../../../src/json/types.ts';
-import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
-import type { Purchase } from '../../../src/mandates/ap2/model/purchase.ts';
+import type { Ap2Profile, Purchase } from '../../../src/mandates/ap2/purchase.ts';
 import { type Constraint, reference } from '../../../tools/mandate/maker/constraints.ts';
 import type { Signer } from '../../../tools/mandate/maker/tokens.ts';
 import type { Hand } from './hands.ts';

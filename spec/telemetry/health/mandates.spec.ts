@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { TrustHealth } from '../../../src/mandates/ap2/trust/issuers.ts';
+import type { TrustHealth } from '../../../src/mandates/ap2/issuers.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { type Monitor, startMonitor, watched } from '../../../src/telemetry/health/monitor.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';

@@ -1,7 +1,7 @@
 /** Reads `params` of SendMessage: a call of a resource. */
 
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
-import type { CarriedMandate } from '../../mandates/ap2/token/envelope.ts';
+import type { CarriedMandate } from '../../mandates/ap2/envelope.ts';
 import type { CarriedProof } from '../../payments/settlement/verifier.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { isJsonType } from '../../server/http/headers.ts';

@@ -2,11 +2,11 @@
 
 import { X509Certificate } from 'node:crypto';
 import { readSigningKey } from '../../crypto/signing-key.ts';
-import { isDidKey, keysOfDidKey } from '../../mandates/ap2/trust/did-key.ts';
-import { didWebUrl, isDidWeb } from '../../mandates/ap2/trust/did-web.ts';
-import { type IssuerSettings, type KeySource, roleOf } from '../../mandates/ap2/trust/issuer.ts';
-import { readStaticKeys } from '../../mandates/ap2/trust/jwks.ts';
-import type { Ap2Config, CheckoutKeySettings } from '../../mandates/ap2/trust/settings.ts';
+import type { CheckoutKeySettings } from '../../mandates/ap2/checkout.ts';
+import { didWebUrl, isDidKey, isDidWeb, keysOfDidKey } from '../../mandates/ap2/did.ts';
+import { type IssuerSettings, type KeySource, roleOf } from '../../mandates/ap2/issuers.ts';
+import { readStaticKeys } from '../../mandates/ap2/keys.ts';
+import type { Ap2Config } from '../../mandates/ap2/purchase.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';

@@ -2,7 +2,7 @@
 
 import type { KeyObject } from 'node:crypto';
 import { type PublicJwk, publicJwk, readSigningKey } from '../../crypto/signing-key.ts';
-import { readJwk } from '../../mandates/ap2/trust/jwks.ts';
+import { readJwk } from '../../mandates/ap2/keys.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';

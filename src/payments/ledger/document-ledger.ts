@@ -1,7 +1,6 @@
 /** The ledger of payments over documents: reads, lets the table decide, commits what it decided. */
 
-import { claimKeys, openKeys, registerIn } from '../../mandates/document-register.ts';
-import { finishUses, reserveUses } from '../../mandates/register/register-table.ts';
+import { claimKeys, finishUses, openKeys, registerIn, reserveUses } from '../../mandates/register.ts';
 import { type BookWriter, receiptOfKey } from '../../receipts/document-book.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 import { boundedList } from '../../store/port/bounded.ts';

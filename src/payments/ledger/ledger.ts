@@ -5,7 +5,7 @@
 
 import { newId } from '../../events/call-id.ts';
 import type { Channel, EventDraft } from '../../events/event.ts';
-import type { UseRefusal } from '../../mandates/register/register.ts';
+import type { UseRefusal } from '../../mandates/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
 
 /** The states of contract 4.3. `settling` with an ended lease is *uncertain*, never stored so. */

@@ -3,7 +3,7 @@
  * out. Each store makes it durable; the mandate uses of a payment change in the same writes.
  */
 
-import type { MandateClaim, UseRefusal } from '../../mandates/register/register.ts';
+import type { MandateClaim, UseRefusal } from '../../mandates/register.ts';
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
 import {
   assertFacts,

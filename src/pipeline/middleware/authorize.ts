@@ -6,9 +6,9 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { AcceptedMandate } from '../../mandates/ap2/model/reasons.ts';
-import type { MandateService } from '../../mandates/mandate-service.ts';
-import type { Used } from '../../mandates/register/register.ts';
+import type { AcceptedMandate } from '../../mandates/ap2/reasons.ts';
+import type { MandateService } from '../../mandates/ap2/verify.ts';
+import type { Used } from '../../mandates/register.ts';
 import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
 import { StoreError } from '../../store/port/store-error.ts';
 import { advanceCall, callAt, type FundedCall, type ProvenCall, type UsedMandate } from '../call.ts';

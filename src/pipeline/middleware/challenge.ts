@@ -2,7 +2,7 @@
 
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { MandateService } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { advanceCall, callAt } from '../call.ts';
 import { requirePayment, type Selling } from '../steps/payment-required.ts';
 

@@ -7,7 +7,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { ReserveBackend } from '../../backend/exchange.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
-import type { MandateService } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { fetchAnswer } from '../../payments/delivery/fetch-answer.ts';
 import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
 import type { KeptAnswer, PaymentRecord } from '../../payments/ledger/ledger.ts';

@@ -1,7 +1,7 @@
 /** Checks the payment proof locally, cheap checks first (contract 4.2, steps 1 to 4). */
 
 import type { RequestHandler } from 'express';
-import type { MandateService } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
 import type { ClientOf } from '../../server/limits/client-address.ts';

@@ -6,10 +6,9 @@
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
 import type { JsonObject } from '../../json/types.ts';
-import type { Purchase } from '../../mandates/ap2/model/purchase.ts';
-import { type AcceptedMandate, REASONS, type Reason, type RefusedMandate } from '../../mandates/ap2/model/reasons.ts';
-import { ADVICE } from '../../mandates/ap2/verify/advice.ts';
-import type { MandateService } from '../../mandates/mandate-service.ts';
+import type { Purchase } from '../../mandates/ap2/purchase.ts';
+import { type AcceptedMandate, REASONS, type Reason, type RefusedMandate } from '../../mandates/ap2/reasons.ts';
+import type { MandateService } from '../../mandates/ap2/verify.ts';
 import type { StoredMandate } from '../../mandates/stored-mandate.ts';
 import type { ResolvedCall, UsedMandate } from '../call.ts';
 
@@ -44,13 +43,9 @@ export function unauthorized(
   refused: Omit<RefusedMandate, 'kind'>,
 ): GatewayError {
   const { reason, issuer, reference, mandate, constraint } = refused;
-  const { code, ap2Error } = REASONS[reason];
+  const { code, ap2Error, advice } = REASONS[reason];
   if (code === 'AUTHORIZATION_PROVIDER_UNAVAILABLE')
-    return new GatewayError(code, {
-      message: ADVICE[reason],
-      details: { reason },
-      cause: refused.cause,
-    });
+    return new GatewayError(code, { message: advice, details: { reason }, cause: refused.cause });
   const missing = code === 'AUTHORIZATION_REQUIRED';
   call.journal.record('authorization.rejected', {
     status: 'error',
@@ -71,7 +66,7 @@ export function unauthorized(
     ...receipt,
   };
   return new GatewayError(code, {
-    message: ADVICE[reason],
+    message: advice,
     details,
     authorization: JSON.parse(mandates.challenge(purchase)) as JsonObject,
   });

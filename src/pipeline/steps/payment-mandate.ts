@@ -5,9 +5,9 @@
 
 import type { GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
-import type { Purchase } from '../../mandates/ap2/model/purchase.ts';
-import type { AcceptedMandate } from '../../mandates/ap2/model/reasons.ts';
-import type { MandateService } from '../../mandates/mandate-service.ts';
+import type { Purchase } from '../../mandates/ap2/purchase.ts';
+import type { AcceptedMandate } from '../../mandates/ap2/reasons.ts';
+import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { readStoredMandate, storedMandate } from '../../mandates/stored-mandate.ts';
 import type { PaymentRecord, PaymentTerms } from '../../payments/ledger/ledger.ts';
 import type { SettlementResult } from '../../payments/settlement/settlement-request.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { Request } from 'express';
-import type { MandateService } from '../../mandates/mandate-service.ts';
+import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';

@@ -3,9 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { documentClaims } from '../../checkouts/document-claims.ts';
 import type { EventBatch } from '../../events/event.ts';
-import { documentRegister, EPOCH_KEY } from '../../mandates/document-register.ts';
-import type { RegisterEpoch } from '../../mandates/register/register.ts';
-import { keepEpoch } from '../../mandates/register/register-table.ts';
+import { documentRegister, EPOCH_KEY, keepEpoch, type RegisterEpoch } from '../../mandates/register.ts';
 import { documentLedger } from '../../payments/ledger/document-ledger.ts';
 import { documentBook } from '../../receipts/document-book.ts';
 import type { Commits } from '../port/commit.ts';

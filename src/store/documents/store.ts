@@ -2,7 +2,7 @@
 
 import type { CheckoutClaims } from '../../checkouts/claims.ts';
 import type { EventFeed } from '../../events/event.ts';
-import type { MandateRegister } from '../../mandates/register/register.ts';
+import type { MandateRegister } from '../../mandates/register.ts';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';

@@ -1,7 +1,7 @@
 /** Opens the store of one merchant in Redis, and its budget of unpaid work. */
 
 import { TAIL_WAIT_MS } from '../../events/event.ts';
-import type { RegisterEpoch } from '../../mandates/register/register.ts';
+import type { RegisterEpoch } from '../../mandates/register.ts';
 import type { SharedWork } from '../../payments/settlement/unpaid-work.ts';
 import { inTime } from '../../time/time.ts';
 import type { Store } from '../documents/store.ts';

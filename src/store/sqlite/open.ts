@@ -1,7 +1,7 @@
 /** Opens the embedded store, for one process: the commits of one turn are one transaction. */
 
 import type { StatementSync } from 'node:sqlite';
-import type { RegisterEpoch } from '../../mandates/register/register.ts';
+import type { RegisterEpoch } from '../../mandates/register.ts';
 import type { Store } from '../documents/store.ts';
 import { storeOver } from '../documents/store-over.ts';
 import type { Commit, Commits, Committed, Document, DocumentChange, Stretch } from '../port/commit.ts';

@@ -1,6 +1,6 @@
 /** Looks at the components in the background, for `/ready` and the discovery document. */
 
-import type { IssuerTrust } from '../../mandates/ap2/trust/issuers.ts';
+import type { IssuerTrust } from '../../mandates/ap2/issuers.ts';
 import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import type { Store } from '../../store/documents/store.ts';
 import { inTime } from '../../time/time.ts';

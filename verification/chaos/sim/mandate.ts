@@ -1,9 +1,9 @@
 /** Mandates and their register in the simulation. */
 
 import { claimOf, useOf } from '../../../spec/mandates/register/register-map.ts';
-import type { AcceptedMandate, Reason, RefusedMandate } from '../../../src/mandates/ap2/model/reasons.ts';
-import type { MandateService } from '../../../src/mandates/mandate-service.ts';
-import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';
+import type { AcceptedMandate, Reason, RefusedMandate } from '../../../src/mandates/ap2/reasons.ts';
+import type { MandateService } from '../../../src/mandates/ap2/verify.ts';
+import type { OpenMandateState } from '../../../src/mandates/register.ts';
 import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import type { BuyerPlan, Purchase } from './buyer.ts';
 import type { Reply } from './merchant.ts';

@@ -2,7 +2,7 @@
 
 import { type ModelCommits, modelCommits } from '../../../spec/store/model.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
-import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';
+import type { OpenMandateState } from '../../../src/mandates/register.ts';
 import { documentLedger } from '../../../src/payments/ledger/document-ledger.ts';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { documentBook } from '../../../src/receipts/document-book.ts';

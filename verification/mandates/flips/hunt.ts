@@ -3,8 +3,8 @@
 import { mapRows } from '../../../spec/mandates/register/register-map.ts';
 import { createMint, type Mint } from '../../../spec/support/ap2/mint.ts';
 import { NOW } from '../../../spec/support/ap2/purchase.ts';
-import type { MandateVerdict } from '../../../src/mandates/ap2/model/reasons.ts';
-import { reserveUses } from '../../../src/mandates/register/register-table.ts';
+import type { MandateVerdict } from '../../../src/mandates/ap2/reasons.ts';
+import { reserveUses } from '../../../src/mandates/register.ts';
 import { type Chance, chanceOf } from '../../chaos/sim/chance.ts';
 
 interface Hunt {

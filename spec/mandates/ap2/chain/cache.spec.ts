@@ -3,12 +3,12 @@ import { describe, it } from 'node:test';
 import {
   type ChainCache,
   createChainCache,
+  createChainVerifier,
   MAX_CACHED_SEGMENTS,
   type ProvenSegment,
   SEGMENT_TTL_SECONDS,
-} from '../../../../src/mandates/ap2/chain/chain.ts';
-import { createChainVerifier } from '../../../../src/mandates/ap2/chain/verify-chain.ts';
-import type { FoundKey, KeyChoice } from '../../../../src/mandates/ap2/trust/issuer.ts';
+} from '../../../../src/mandates/ap2/chain.ts';
+import type { FoundKey, KeyChoice } from '../../../../src/mandates/ap2/issuers.ts';
 import { chainOf } from '../../../../tools/mandate/maker/tokens.ts';
 import { withClaims } from '../../../support/ap2/hands.ts';
 import { NOW, profileWith } from '../../../support/ap2/purchase.ts';

@@ -3,11 +3,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject } from '../../../../src/json/types.ts';
-import { createChainCache } from '../../../../src/mandates/ap2/chain/chain.ts';
-import { createChainVerifier } from '../../../../src/mandates/ap2/chain/verify-chain.ts';
-import type { Ap2Profile } from '../../../../src/mandates/ap2/model/profile.ts';
-import type { MandateFamily, Reason } from '../../../../src/mandates/ap2/model/reasons.ts';
-import type { TrustedIssuers } from '../../../../src/mandates/ap2/trust/issuer.ts';
+import { createChainCache, createChainVerifier } from '../../../../src/mandates/ap2/chain.ts';
+import type { TrustedIssuers } from '../../../../src/mandates/ap2/issuers.ts';
+import type { Ap2Profile } from '../../../../src/mandates/ap2/purchase.ts';
+import type { MandateFamily, Reason } from '../../../../src/mandates/ap2/reasons.ts';
 import type { Hand } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { NOW, profileWith } from '../../../support/ap2/purchase.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Reason } from '../../../../src/mandates/ap2/model/reasons.ts';
+import type { Reason } from '../../../../src/mandates/ap2/reasons.ts';
 import { lineItems } from '../../../../tools/mandate/maker/constraints.ts';
 import { closedCheckout, openMandate, VCT } from '../../../../tools/mandate/maker/contents.ts';
 import { hopDraft, rootDraft } from '../../../../tools/mandate/maker/drafts.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import { referenceOf } from '../../../../src/mandates/ap2/token/segments.ts';
+import { referenceOf } from '../../../../src/mandates/ap2/sd-jwt.ts';
 import { base64url, chainOf, sdJwt } from '../../../../tools/mandate/maker/tokens.ts';
 import { mint, refusal } from './chains.ts';
 

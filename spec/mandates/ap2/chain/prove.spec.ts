@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { rootKey } from '../../../../src/mandates/ap2/chain/verify-chain.ts';
-import { Refused } from '../../../../src/mandates/ap2/model/reasons.ts';
-import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../../src/mandates/ap2/trust/issuer.ts';
+import { rootKey } from '../../../../src/mandates/ap2/chain.ts';
+import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../../src/mandates/ap2/issuers.ts';
+import { Refused } from '../../../../src/mandates/ap2/reasons.ts';
 import { withClaims, withHeader } from '../../../support/ap2/hands.ts';
 import { createKey, PROVIDER } from '../../../support/ap2/keys.ts';
 import { profileWith } from '../../../support/ap2/purchase.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject } from '../../../../src/json/types.ts';
-import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/checkout-mint.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout.ts';
 import { type Changes, changed, withMandate } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { hashed } from '../../../support/ap2/oracle.ts';

@@ -2,13 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import type { CartLine } from '../../../../src/mandates/ap2/checkout/checkout-claims.ts';
-import {
-  assignable,
-  MAX_REQUIREMENTS,
-  type Requirement,
-} from '../../../../src/mandates/ap2/constraints/checkout-constraints.ts';
-import { Refused } from '../../../../src/mandates/ap2/model/reasons.ts';
+import type { CartLine } from '../../../../src/mandates/ap2/checkout.ts';
+import { assignable, MAX_REQUIREMENTS, type Requirement } from '../../../../src/mandates/ap2/checkout-constraints.ts';
+import { Refused } from '../../../../src/mandates/ap2/reasons.ts';
 import { allowedMerchants, type Constraint, lineItems, plain } from '../../../../tools/mandate/maker/constraints.ts';
 import { withDisclosureTexts, withMandate } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { keccak256 } from '../../../../src/crypto/keccak.ts';
-import type { PurchasePayment } from '../../../../src/mandates/ap2/model/purchase.ts';
+import type { PurchasePayment } from '../../../../src/mandates/ap2/purchase.ts';
 import { amountRange, reference } from '../../../../tools/mandate/maker/constraints.ts';
 import { type Changes, type Hand, withClaims, withMandate } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import { type Frequency, periodStart } from '../../../../src/mandates/ap2/constraints/payment-constraints.ts';
+import { type Frequency, periodStart } from '../../../../src/mandates/ap2/payment-mandate.ts';
 import {
   allowedInstruments,
   allowedPayees,

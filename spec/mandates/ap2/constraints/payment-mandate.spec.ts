@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import {
-  checkInstrument,
-  readMoment,
-  sameInstrument,
-} from '../../../../src/mandates/ap2/constraints/payment-mandate.ts';
+import { checkInstrument, readMoment, sameInstrument } from '../../../../src/mandates/ap2/payment-mandate.ts';
 import { purchaseWith } from '../../../support/ap2/purchase.ts';
 import { refusalOf } from '../refusal.ts';
 

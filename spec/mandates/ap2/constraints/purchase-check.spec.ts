@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject } from '../../../../src/json/types.ts';
-import type { Purchase, PurchasePayment } from '../../../../src/mandates/ap2/model/purchase.ts';
+import type { Purchase, PurchasePayment } from '../../../../src/mandates/ap2/purchase.ts';
 import { type Changes, changed, withClaims } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { freePurchase, profileWith, purchaseWith } from '../../../support/ap2/purchase.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { minorUnits, minorUnitsOfNumber, unitsOf } from '../../../../src/mandates/ap2/model/purchase.ts';
+import { minorUnits, minorUnitsOfNumber, unitsOf } from '../../../../src/mandates/ap2/purchase.ts';
 import { profileWith, purchaseWith } from '../../../support/ap2/purchase.ts';
 
 describe('minor units (ap2 7.3)', () => {

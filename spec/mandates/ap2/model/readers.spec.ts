@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { checkTimes, earliestEnd, isTime, LAST_TIME } from '../../../../src/mandates/ap2/model/readers.ts';
+import { checkTimes, earliestEnd, isTime, LAST_TIME } from '../../../../src/mandates/ap2/readers.ts';
 import { refusalOf } from '../refusal.ts';
 
 const NOW = 1_000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { REASONS, reasonOfRefusal } from '../../../../src/mandates/ap2/model/reasons.ts';
+import { REASONS, reasonOfRefusal } from '../../../../src/mandates/ap2/reasons.ts';
 
 describe('the reason in an error about a refused mandate', () => {
   it('is any of the list, with its own code', () => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import type { Reason } from '../../../../src/mandates/ap2/model/reasons.ts';
-import { resolveDisclosures } from '../../../../src/mandates/ap2/token/disclosures.ts';
+import type { Reason } from '../../../../src/mandates/ap2/reasons.ts';
+import { resolveDisclosures } from '../../../../src/mandates/ap2/sd-jwt.ts';
 import {
   type Disclosure,
   discloseElement,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Json } from '../../../../src/json/types.ts';
-import type { Reason } from '../../../../src/mandates/ap2/model/reasons.ts';
-import { type CarriedMandate, carriedMember, readEnvelope } from '../../../../src/mandates/ap2/token/envelope.ts';
+import { type CarriedMandate, carriedMember, readEnvelope } from '../../../../src/mandates/ap2/envelope.ts';
+import type { Reason } from '../../../../src/mandates/ap2/reasons.ts';
 import { refusalOf } from '../refusal.ts';
 
 const LIMIT = 12_288;

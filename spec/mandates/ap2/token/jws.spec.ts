@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { decodeBase64url, MAX_TOKEN_DEPTH, readToken } from '../../../../src/mandates/ap2/token/jws.ts';
+import { decodeBase64url, MAX_TOKEN_DEPTH, readToken } from '../../../../src/mandates/ap2/sd-jwt.ts';
 
 describe('strict base64url', () => {
   it('reads back whatever bytes are written', () =>

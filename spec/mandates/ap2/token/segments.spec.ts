@@ -6,7 +6,7 @@ import {
   MAX_SEGMENTS,
   referenceOf,
   splitPresentation,
-} from '../../../../src/mandates/ap2/token/segments.ts';
+} from '../../../../src/mandates/ap2/sd-jwt.ts';
 import { chainOf, hashOf, sdJwt } from '../../../../tools/mandate/maker/tokens.ts';
 import { refusalOf } from '../refusal.ts';
 

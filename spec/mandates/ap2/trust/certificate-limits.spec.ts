@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { createChainKeys, isUnderstood, maySign, pathLength } from '../../../../src/mandates/ap2/trust/x5c.ts';
+import { createChainKeys, isUnderstood, maySign, pathLength } from '../../../../src/mandates/ap2/x5c.ts';
 import { authorityExtension, makeCertificate, namesExtension } from '../../../support/certificates.ts';
 
 const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

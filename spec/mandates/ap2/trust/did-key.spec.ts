@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { isDidKey, keysOfDidKey } from '../../../../src/mandates/ap2/trust/did-key.ts';
+import { isDidKey, keysOfDidKey } from '../../../../src/mandates/ap2/did.ts';
 import { multikeyOf } from './issuer-keys.ts';
 
 /** From the test vectors of the did:key method. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Json } from '../../../../src/json/types.ts';
-import { didWebUrl, keysOfDidDocument } from '../../../../src/mandates/ap2/trust/did-web.ts';
-import { UselessKeys } from '../../../../src/mandates/ap2/trust/jwks.ts';
+import { didWebUrl, keysOfDidDocument } from '../../../../src/mandates/ap2/did.ts';
+import { UselessKeys } from '../../../../src/mandates/ap2/keys.ts';
 import { issuerKey, leakedKey, multikeyOf } from './issuer-keys.ts';
 
 const DID = 'did:web:agents.example';

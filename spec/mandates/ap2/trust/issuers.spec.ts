@@ -2,8 +2,13 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { describe, it, type TestContext } from 'node:test';
 import type { Json } from '../../../../src/json/types.ts';
-import { type IssuerSettings, type KeyChoice, staticIssuer } from '../../../../src/mandates/ap2/trust/issuer.ts';
-import { createTrustedIssuers, type IssuerTrust } from '../../../../src/mandates/ap2/trust/issuers.ts';
+import {
+  createTrustedIssuers,
+  type IssuerSettings,
+  type IssuerTrust,
+  type KeyChoice,
+  staticIssuer,
+} from '../../../../src/mandates/ap2/issuers.ts';
 import { createAuthority } from '../../../support/certificates.ts';
 import { issuerKey } from './issuer-keys.ts';
 

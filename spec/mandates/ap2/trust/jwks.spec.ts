@@ -3,14 +3,8 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, it, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import type { KeysById } from '../../../../src/mandates/ap2/trust/issuer.ts';
-import {
-  createRemoteKeys,
-  KeysUnavailable,
-  keysOfJwks,
-  type RemoteKeys,
-  UselessKeys,
-} from '../../../../src/mandates/ap2/trust/jwks.ts';
+import { type KeysById, keysOfJwks, UselessKeys } from '../../../../src/mandates/ap2/keys.ts';
+import { createRemoteKeys, KeysUnavailable, type RemoteKeys } from '../../../../src/mandates/ap2/remote-keys.ts';
 import { issuerKey, leakedKey } from './issuer-keys.ts';
 
 const MINUTE = 60_000;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { createKeyFetcher, type KeyFetcher, MAX_KEYS_BYTES } from '../../../../src/mandates/ap2/trust/key-fetch.ts';
+import { createKeyFetcher, type KeyFetcher, MAX_KEYS_BYTES } from '../../../../src/mandates/ap2/remote-keys.ts';
 
 const DEADLINE_MS = 300;
 const padded = (length: number): string => `{"keys":[]}${' '.repeat(length - 11)}`;

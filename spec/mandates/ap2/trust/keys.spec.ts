@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import type { KeyObject } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { Json } from '../../../../src/json/types.ts';
-import type { Algorithm } from '../../../../src/mandates/ap2/trust/issuer.ts';
-import { publicKeyOf, readPublicKey, verifySignature } from '../../../../src/mandates/ap2/trust/keys.ts';
+import { type Algorithm, publicKeyOf, readPublicKey, verifySignature } from '../../../../src/mandates/ap2/keys.ts';
 import { createKey } from '../../../support/ap2/keys.ts';
 import { refusalOf } from '../refusal.ts';
 

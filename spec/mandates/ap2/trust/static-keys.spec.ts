@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { staticIssuer } from '../../../../src/mandates/ap2/trust/issuer.ts';
-import { MAX_KID_LENGTH, readStaticKeys } from '../../../../src/mandates/ap2/trust/jwks.ts';
-import { checkoutKeysOf } from '../../../../src/mandates/ap2/trust/settings.ts';
+import { checkoutKeysOf } from '../../../../src/mandates/ap2/checkout.ts';
+import { staticIssuer } from '../../../../src/mandates/ap2/issuers.ts';
+import { MAX_KID_LENGTH, readStaticKeys } from '../../../../src/mandates/ap2/keys.ts';
 import { issuerKey, leakedKey } from './issuer-keys.ts';
 
 const { jwk } = issuerKey('one');
@@ -41,5 +41,5 @@ describe('configured keys', () => {
 it('a checkout key that the configuration should have refused is an error', () =>
   assert.throws(
     () => checkoutKeysOf({ signingKey: 'none', kid: undefined, alsoTrust: [] }),
-    /the configuration let a checkout key pass/,
+    /the configuration let a key pass/,
   ));

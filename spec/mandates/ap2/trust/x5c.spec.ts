@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { createChainKeys } from '../../../../src/mandates/ap2/trust/x5c.ts';
+import { createChainKeys } from '../../../../src/mandates/ap2/x5c.ts';
 import { authorityExtension, makeCertificate, namesExtension, type Statement } from '../../../support/certificates.ts';
 
 const HOST = 'ap2.bank.example';

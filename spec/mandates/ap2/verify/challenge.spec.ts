@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { createHash, verify } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { readSigningKey } from '../../../../src/crypto/signing-key.ts';
-import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import { createChallenger } from '../../../../src/mandates/ap2/verify/challenge.ts';
-import { createReceiptSigner } from '../../../../src/mandates/ap2/verify/receipt.ts';
+import { createChallenger, createReceiptSigner } from '../../../../src/mandates/ap2/challenge.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/open.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { AUDIENCE, checkoutOf, freePurchase, NOW, profileWith, purchaseWith } from '../../../support/ap2/purchase.ts';
@@ -19,13 +18,13 @@ const AT = NOW * 1_000 + 999;
 
 /** The one entry of a challenge. */
 function asked(purchase = purchaseWith(), profile = profileWith(), issued = createIssuedCheckouts()) {
-  const challenger = createChallenger({
+  const challenge = createChallenger({
     profile,
     key: KEY,
     minted: issued,
     issuers: ['https://agents.provider.example'],
   });
-  const { required, ...more } = JSON.parse(challenger.challenge(purchase, AT));
+  const { required, ...more } = JSON.parse(challenge(purchase, AT));
   assert.deepEqual(more, {});
   assert.equal(required.length, 1);
   return required[0];
@@ -134,11 +133,11 @@ describe('a receipt (ap2 13)', () => {
   const about = { iss: AUDIENCE, iat: NOW, reference: mandate.reference, reference_sd_hash: mandate.referenceSdHash };
 
   it('names the call, and the transaction that paid for it', () => {
-    const { header, claims } = opened(signer.accepted(mandate, { orderId: 'req_1', transaction: '0xabc' }, AT));
+    const { header, claims } = opened(signer.accepted(mandate, { id: 'req_1', transaction: '0xabc' }, AT));
     assert.deepEqual(header, { alg: 'ES256', typ: 'ap2-receipt+jwt', kid: checkout.publicJwk.kid });
     const success = { status: 'Success', result: 'success', order_id: 'req_1' };
     assert.deepEqual(claims, { ...about, ...success, network_confirmation_id: '0xabc' });
-    assert.deepEqual(opened(signer.accepted(mandate, { orderId: 'req_1' }, AT)).claims, { ...about, ...success });
+    assert.deepEqual(opened(signer.accepted(mandate, { id: 'req_1' }, AT)).claims, { ...about, ...success });
   });
 
   it('states why a mandate was refused, in AP2’s terms and the gateway’s', () => {
@@ -157,7 +156,7 @@ describe('a receipt (ap2 13)', () => {
   });
 
   it('is no checkout, though the same key signed it', async () => {
-    const checkoutJwt = signer.accepted(mandate, { orderId: 'req_1' }, AT);
+    const checkoutJwt = signer.accepted(mandate, { id: 'req_1' }, AT);
     const verdict = await verifierFor(mint)(mint.autonomous({ checkoutJwt }).header);
     assert.equal(verdict.kind === 'refused' && verdict.reason, 'checkout_signature_invalid');
   });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout/checkout-mint.ts';
-import type { MandateVerdict, RefusedMandate } from '../../../../src/mandates/ap2/model/reasons.ts';
-import { createMandateVerifier } from '../../../../src/mandates/ap2/verify/verify.ts';
-import type { MandateClaim } from '../../../../src/mandates/register/register.ts';
+import { createIssuedCheckouts } from '../../../../src/mandates/ap2/checkout.ts';
+import type { MandateVerdict, RefusedMandate } from '../../../../src/mandates/ap2/reasons.ts';
+import { createMandateVerifier } from '../../../../src/mandates/ap2/verify.ts';
+import type { MandateClaim } from '../../../../src/mandates/register.ts';
 import { isMandateClaim } from '../../../../src/mandates/stored-mandate.ts';
 import { amountRange, budget, type Constraint, recurrence } from '../../../../tools/mandate/maker/constraints.ts';
 import { closedCheckout, closedPayment } from '../../../../tools/mandate/maker/contents.ts';
@@ -229,7 +229,7 @@ describe('the verdict on a mandate', () => {
       minted: createIssuedCheckouts(),
     });
     const reasonOf = async (kind: 'none' | 'illegible' | 'conflicting') =>
-      (await refused(verifier.verify({ kind }, purchaseWith(), NOW))).reason;
+      (await refused(verifier({ kind }, purchaseWith(), NOW))).reason;
     assert.deepEqual(await Promise.all((['none', 'illegible', 'conflicting'] as const).map(reasonOf)), [
       'mandate_required',
       'envelope_encoding',
@@ -266,7 +266,7 @@ describe('the verdict on a mandate', () => {
       minted: createIssuedCheckouts(),
     });
     const carried = { kind: 'text', value: mint.direct().header } as const;
-    const given = await refused(verifier.verify(carried, purchaseWith(), NOW));
+    const given = await refused(verifier(carried, purchaseWith(), NOW));
     assert.deepEqual([given.reason, given.cause], ['provider_unavailable', cause]);
   });
 
@@ -283,7 +283,7 @@ describe('the verdict on a mandate', () => {
       minted: createIssuedCheckouts(),
     });
     const carried = { kind: 'text', value: mint.direct().header } as const;
-    await assert.rejects(verifier.verify(carried, purchaseWith(), NOW), bug);
+    await assert.rejects(verifier(carried, purchaseWith(), NOW), bug);
   });
 
   it('cannot be had with two checkout keys of one id', () => {

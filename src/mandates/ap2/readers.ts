@@ -1,6 +1,6 @@
-/** Reads members of a mandate: its content, its key, its times, and values of each type. */
+/** Reads the members of a mandate, and its constraints by a table of readers. */
 
-import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { Refused } from './reasons.ts';
 
 /** 9999-12-31T23:59:59Z in unix seconds: a time in milliseconds is beyond it (ap2 9). */
@@ -101,4 +101,44 @@ export function whole(value: Json | undefined, least: number): number {
 /** Reads a member that may be absent; `null` is not absent. */
 export function optional<T>(value: Json | undefined, read: (value: Json) => T): T | undefined {
   return value === undefined ? undefined : read(value);
+}
+
+/** A constraint of a known type. */
+export interface NamedConstraint<R> {
+  readonly type: string;
+  readonly rule: R;
+}
+
+/** A reader for each type of constraint; it throws Refused. */
+type ConstraintReaders<R> = Readonly<Record<string, (constraint: JsonObject) => R>>;
+
+/**
+ * Reads all constraints of an open mandate before one of them is applied. An unknown type refuses
+ * the mandate: it may forbid just this purchase (ap2 2.2).
+ * @throws Refused claims_invalid, constraint_unresolved
+ */
+export function readConstraints<R>(open: JsonObject, readers: ConstraintReaders<R>): readonly NamedConstraint<R>[] {
+  return list(open['constraints']).map((constraint) => readConstraint(constraint, readers));
+}
+
+/** Without a demanded constraint an open mandate allows too much. @throws Refused claims_invalid */
+export function checkHas(rules: readonly NamedConstraint<unknown>[], demanded: string): void {
+  if (!rules.some(({ type }) => type === demanded)) throw new Refused('claims_invalid', { constraint: demanded });
+}
+
+function readConstraint<R>(value: Json, readers: ConstraintReaders<R>): NamedConstraint<R> {
+  const constraint = object(value);
+  const type = text(constraint['type']);
+  const reader = Object.hasOwn(readers, type) ? readers[type] : undefined;
+  if (reader === undefined) throw new Refused('constraint_unresolved');
+  return { type, rule: named(type, () => reader(constraint)) };
+}
+
+/** Adds the type of the constraint, which is a known one, to whatever `read` refuses. */
+export function named<T>(constraint: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof Refused ? new Refused(error.reason, { constraint }) : error;
+  }
 }

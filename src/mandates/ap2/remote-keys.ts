@@ -1,8 +1,14 @@
-/** Fetched keys of an issuer, as fresh as can be had, and the reading of JWK Sets (ap2 7.5). */
+/**
+ * Fetched keys of an issuer, as fresh as can be had (ap2 7.5): over https, bounded in size and
+ * time.
+ */
 
-import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
-import type { KeysById, VerificationKey } from './issuer.ts';
-import { readPublicKey } from './keys.ts';
+import type { LookupFunction } from 'node:net';
+import { Agent } from 'undici';
+import { allowedAddresses } from '../../backend/forbidden-addresses.ts';
+import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import type { Json } from '../../json/types.ts';
+import { type KeysById, UselessKeys, type VerificationKey } from './keys.ts';
 
 /** Age up to which keys count as fresh, milliseconds. */
 const FRESH_MS = 600_000;
@@ -14,8 +20,6 @@ const STALE_MS = 86_400_000;
 const REFETCH_MS = 30_000;
 /** Between two fetches while there is no key at all, milliseconds. */
 const RETRY_MS = 5_000;
-/** Most keys of one issuer that are read. */
-const MAX_KEYS = 100;
 
 /** There is no key of this issuer, and none can be fetched now. */
 export class KeysUnavailable extends Error {
@@ -97,80 +101,82 @@ export function createRemoteKeys(load: () => Promise<KeysById>, now: () => numbe
   };
 }
 
-/** A document without usable keys. The message names the mistake and quotes nothing. */
-export class UselessKeys extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'UselessKeys';
-  }
+/** Largest document of keys, bytes. */
+export const MAX_KEYS_BYTES = 65_536;
+/** From the first byte of the connection to the last of the answer, milliseconds. */
+const DEADLINE_MS = 4_000;
+const CONNECT_TIMEOUT_MS = 2_000;
+const MAX_HEADER_BYTES = 16_384;
+
+/** Rejects when no document came, or none of strict JSON; the message is for the log. */
+export interface KeyFetcher {
+  fetch(url: string): Promise<Json>;
+  close(): Promise<void>;
+}
+
+/** What is left out is as in production. */
+interface KeyFetchOptions {
+  readonly deadlineMs?: number;
+  /** How names are resolved, `dns.lookup` unless given. */
+  readonly resolve?: LookupFunction;
+  /** For tests, which have no trusted certificate. No setting sets it. */
+  readonly plainOnLoopback?: boolean;
 }
 
 /**
- * The usable keys of a JWK Set (RFC 7517, section 5). Left out are keys for other purposes, keys
- * with their private half, which are public knowledge, and keys that share a `kid`.
- * @throws UselessKeys when no key remains
+ * Redirects are not followed: the operator named the URL. Names of link-local and metadata
+ * addresses are not connected to. Connections are not kept: the next fetch is minutes away.
  */
-export function keysOfJwks(document: Json): KeysById {
-  const listed = isObject(document) ? document['keys'] : undefined;
-  if (!Array.isArray(listed)) throw new UselessKeys('the answer is no JWK Set');
-  return oneForEachId(listed.filter(isObject).map((jwk) => readJwk(jwk)));
+export function createKeyFetcher(options: KeyFetchOptions = {}): KeyFetcher {
+  const { deadlineMs = DEADLINE_MS, resolve, plainOnLoopback = false } = options;
+  const agent = new Agent({
+    connect: { timeout: CONNECT_TIMEOUT_MS, lookup: allowedAddresses(resolve) },
+    pipelining: 0,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // The one deadline covers both.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  return {
+    async fetch(url) {
+      const { origin, protocol, hostname, pathname, search } = new URL(url);
+      const plain = plainOnLoopback && protocol === 'http:' && hostname === '127.0.0.1';
+      if (protocol !== 'https:' && !plain) throw new UselessKeys('keys are fetched over https only');
+      const answer = await agent.request({
+        origin,
+        path: `${pathname}${search}`,
+        method: 'GET',
+        headers: { accept: 'application/json, application/jwk-set+json, application/did+json' },
+        signal: AbortSignal.timeout(deadlineMs),
+      });
+      if (answer.statusCode !== 200) {
+        // The rest is not read.
+        answer.body.on('error', () => undefined).destroy();
+        throw new UselessKeys(`the answer has status ${answer.statusCode}`);
+      }
+      return parsed(await bounded(answer.body as AsyncIterable<Buffer>));
+    },
+    close: () => agent.destroy(),
+  };
 }
 
-/** Keys by id, without ids that occur twice. @throws UselessKeys for none, and for too many */
-export function oneForEachId(readings: readonly ReturnType<typeof readJwk>[]): KeysById {
-  if (readings.length > MAX_KEYS) throw new UselessKeys(`there are more than ${MAX_KEYS} keys`);
-  const keys = new Map<string, VerificationKey>();
-  const twice = new Set<string>();
-  for (const reading of readings) {
-    if (!reading.ok) continue;
-    if (keys.has(reading.kid)) twice.add(reading.kid);
-    keys.set(reading.kid, reading.key);
+async function bounded(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.byteLength;
+    // Leaving the loop destroys the body, and with it the connection.
+    if (length > MAX_KEYS_BYTES) throw new UselessKeys(`the answer is larger than ${MAX_KEYS_BYTES} bytes`);
+    chunks.push(chunk);
   }
-  for (const kid of twice) keys.delete(kid);
-  if (keys.size === 0) throw new UselessKeys('there is no key that can be used');
-  return keys;
+  return Buffer.concat(chunks);
 }
 
-/** Longest key id, characters: a DID URL fits. */
-export const MAX_KID_LENGTH = 512;
-const KID = /^[\x21-\x7e]+$/;
-
-type JwkReading =
-  | { readonly ok: true; readonly kid: string; readonly key: VerificationKey }
-  /** The message never quotes the key. */
-  | { readonly ok: false; readonly message: string };
-
-/** Reads a public key (RFC 7517). It must have a `kid`: keys are chosen by it, never tried. */
-export function readJwk(jwk: JsonObject): JwkReading {
-  const reading = readPublicKey(jwk);
-  if (!reading.ok) return { ok: false, message: reading.message };
-  const { kid } = jwk;
-  if (typeof kid !== 'string' || kid.length > MAX_KID_LENGTH || !KID.test(kid))
-    return {
-      ok: false,
-      message: `must have a kid of 1 to ${MAX_KID_LENGTH} printable ASCII characters: a key is chosen by it`,
-    };
-  return { ok: true, kid, key: reading.key };
-}
-
-/** What is wrong with one key of a list. */
-interface KeyFault {
-  readonly index: number;
-  readonly message: string;
-}
-
-/** Reads a list of keys that must all be right and differ in their `kid`. */
-export function readStaticKeys(jwks: readonly JsonObject[]): {
-  readonly keys: ReadonlyMap<string, VerificationKey>;
-  readonly faults: readonly KeyFault[];
-} {
-  const keys = new Map<string, VerificationKey>();
-  const faults: KeyFault[] = [];
-  for (const [index, jwk] of jwks.entries()) {
-    const reading = readJwk(jwk);
-    if (!reading.ok) faults.push({ index, message: reading.message });
-    else if (keys.has(reading.kid)) faults.push({ index, message: 'must have a kid that no other key here has' });
-    else keys.set(reading.kid, reading.key);
+function parsed(bytes: Buffer): Json {
+  try {
+    return parseStrictJson(bytes);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw new UselessKeys(`the answer is not strict JSON (${error.reason})`);
   }
-  return { keys, faults };
 }

@@ -1,25 +1,103 @@
 /**
  * Verifies a presentation by itself (ap2 7.6, steps 4 to 10): signatures, times, bindings and types
- * of its segments. Whether it is for some purchase is checked afterwards.
+ * of its segments. Whether it is for some purchase is checked afterwards. A memory of proven
+ * segments makes the second time cheaper.
  */
 
-import type { Json, JsonObject } from '../../../json/types.ts';
-import type { Ap2Profile } from '../model/profile.ts';
-import { checkTimes, confirmedKey, earliestEnd, hasConfirmation, isTime, mandateOf } from '../model/readers.ts';
-import { type MandateFamily, Refused } from '../model/reasons.ts';
-import { resolveDisclosures } from '../token/disclosures.ts';
-import { openToken, type Token } from '../token/jws.ts';
-import { leafReference, type SegmentText, sha256, splitPresentation } from '../token/segments.ts';
-import type { IssuerRole, KeyChoice, TrustedIssuers, VerificationKey } from '../trust/issuer.ts';
-import { publicKeyOf, verifySignature } from '../trust/keys.ts';
+import type { KeyObject } from 'node:crypto';
+import type { Json, JsonObject } from '../../json/types.ts';
+import { RecentMap } from '../../time/recent-map.ts';
+import type { IssuerRole, KeyChoice, TrustedIssuers } from './issuers.ts';
+import { type ImportedKeys, publicKeyOf, type VerificationKey, verifySignature } from './keys.ts';
+import type { Ap2Profile } from './purchase.ts';
+import { checkTimes, confirmedKey, earliestEnd, hasConfirmation, isTime, mandateOf } from './readers.ts';
+import { type MandateFamily, type MandateReference, Refused } from './reasons.ts';
 import {
-  type ChainCache,
-  createChainCache,
-  type ProvenSegment,
-  type RootSigner,
-  type Segment,
-  type VerifiedChain,
-} from './chain.ts';
+  leafReference,
+  openToken,
+  resolveDisclosures,
+  type SegmentText,
+  sha256,
+  splitPresentation,
+  type Token,
+} from './sd-jwt.ts';
+
+/** A segment of a presentation after steps 4 to 7 of ap2 7.6. */
+export interface Segment {
+  /** Its identity, whatever its signature: base64url of SHA-256 over `header.payload`. */
+  readonly id: string;
+  /** base64url of SHA-256 over JWT and disclosures: what the next hop binds to. */
+  readonly sdHash: string;
+  /** The claims of the token with its disclosures put in. */
+  readonly claims: JsonObject;
+  /** The one revealed mandate of `delegate_payload`; undefined for a user credential. */
+  readonly mandate: JsonObject | undefined;
+}
+
+/** A presentation that is right by itself. Whether it is for this purchase is checked later. */
+export interface VerifiedChain {
+  readonly issuer: string;
+  readonly role: IssuerRole;
+  readonly mode: 'direct' | 'autonomous';
+  /** Open mandates, root first; empty in direct mode. */
+  readonly open: readonly Segment[];
+  readonly closed: Segment;
+  /** `nonce` of the closing hop; undefined in a chain without hops. */
+  readonly nonce: string | undefined;
+  /** The earliest `exp`, or when the closing hop is too old; unix seconds, without the skew. */
+  readonly ends: number;
+  readonly reference: MandateReference;
+}
+
+/** Entries of each cache (ap2 16). */
+const MAX_CACHED_KEYS = 1_000;
+export const MAX_CACHED_SEGMENTS = 1_000;
+/** Longest that a signature counts as proven, seconds; a withdrawn key opens chains that long. */
+export const SEGMENT_TTL_SECONDS = 300;
+
+/** Who signed a root, and what this issuer may sign. */
+interface RootSigner {
+  readonly issuer: string;
+  readonly role: IssuerRole;
+}
+
+/** A segment with a verified signature and resolved disclosures. */
+export interface ProvenSegment extends Segment {
+  readonly jwt: string;
+  /** Of the root of its chain. */
+  readonly signer: RootSigner;
+}
+
+/**
+ * The imported keys of `cnf`, and proven segments that hops were made on. A segment is known by the
+ * exact text of itself and of all before it; its times are checked on every use. Closed mandates
+ * and verdicts are never kept.
+ */
+export interface ChainCache {
+  readonly keys: ImportedKeys;
+  /** `trail`: the digests of the exact texts, root first. `now` in unix seconds. */
+  segment(trail: string, now: number): ProvenSegment | undefined;
+  /** `ends`: the end of the segment itself, unix seconds. */
+  keep(trail: string, segment: ProvenSegment, ends: number, now: number): void;
+}
+
+/** A cache belongs to one set of trusted issuers: others need a new one. */
+export function createChainCache(): ChainCache {
+  const segments = new RecentMap<{ segment: ProvenSegment; until: number }>(MAX_CACHED_SEGMENTS);
+  return {
+    keys: new RecentMap<KeyObject>(MAX_CACHED_KEYS),
+    segment(trail, now) {
+      const entry = segments.use(trail);
+      return entry !== undefined && now < entry.until ? entry.segment : undefined;
+    },
+    keep(trail, segment, ends, now) {
+      const until = Math.min(ends, now + SEGMENT_TTL_SECONDS);
+      const entry = segments.use(trail);
+      if (entry === undefined) segments.add(trail, { segment, until });
+      else Object.assign(entry, { segment, until });
+    },
+  };
+}
 
 /** `vct` of the mandates of a family, version included (ap2 2.1). */
 const OPEN: Readonly<Record<MandateFamily, string>> = {

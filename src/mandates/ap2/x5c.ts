@@ -1,10 +1,9 @@
 /** Keys out of certificate chains in the head of a token (RFC 7515, 4.1.6), and their limits. */
 
 import { createHash, X509Certificate } from 'node:crypto';
-import type { Json } from '../../../json/types.ts';
-import { RecentMap } from '../../../time/recent-map.ts';
-import type { VerificationKey } from './issuer.ts';
-import { readPublicKey } from './keys.ts';
+import type { Json } from '../../json/types.ts';
+import { RecentMap } from '../../time/recent-map.ts';
+import { readPublicKey, type VerificationKey } from './keys.ts';
 
 /** Most certificates in the head of a token, and the longest of them, characters. */
 const MAX_CHAIN = 4;

@@ -1,11 +1,10 @@
 /** Compares a checkout with the constraints of an open checkout mandate (ap2 7.6, step 13). */
 
-import type { Json, JsonObject } from '../../../json/types.ts';
-import type { CartLine, CheckoutClaims } from '../checkout/checkout-claims.ts';
-import { identity, list, object, text, whole } from '../model/readers.ts';
-import { Refused } from '../model/reasons.ts';
-import { checkHas, named, readConstraints } from './constraints.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
+import type { CartLine, CheckoutClaims } from './checkout.ts';
 import { readMerchants } from './payment-mandate.ts';
+import { checkHas, identity, list, named, object, readConstraints, text, whole } from './readers.ts';
+import { Refused } from './reasons.ts';
 
 /** Most requirements, and lines of a cart. Beyond these limits deciding would cost too much. */
 export const MAX_REQUIREMENTS = 32;

@@ -1,10 +1,10 @@
 /** The envelope of a mandate (ap2 7.2): how calls carry it, and the presentations in it. */
 
 import { isUtf8 } from 'node:buffer';
-import { parseStrictJson } from '../../../json/strict.ts';
-import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
-import { Refused } from '../model/reasons.ts';
-import { decodeBase64url } from './jws.ts';
+import { parseStrictJson } from '../../json/strict.ts';
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { Refused } from './reasons.ts';
+import { decodeBase64url } from './sd-jwt.ts';
 
 /** Members that only the intent, cart and payment mandates of AP2 v0.1 have (ap2 2.3). */
 const FIRST_VERSION: ReadonlySet<string> = new Set([

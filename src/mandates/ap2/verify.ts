@@ -3,29 +3,51 @@
  * register takes. The pipeline reaches it through `MandateService`.
  */
 
-import type { PublicJwk } from '../../../crypto/signing-key.ts';
-import type { MandateClaim, OpenMandateUse } from '../../register/register.ts';
-import type { ChainCache, Segment, VerifiedChain } from '../chain/chain.ts';
-import { createChainVerifier } from '../chain/verify-chain.ts';
-import { type CheckedCheckout, createCheckoutCheck, createCheckoutKeys } from '../checkout/checkout.ts';
-import type { IssuedCheckouts } from '../checkout/checkout-mint.ts';
-import { checkCheckoutConstraints } from '../constraints/checkout-constraints.ts';
-import { type Allowance, checkPayment, type PaymentSubject } from '../constraints/payment-check.ts';
-import { checkPurchase } from '../constraints/purchase-check.ts';
-import type { Ap2Profile } from '../model/profile.ts';
-import type { Purchase } from '../model/purchase.ts';
-import { object } from '../model/readers.ts';
+import type { PublicJwk } from '../../crypto/signing-key.ts';
+import type { MandateClaim, MandateRegister, OpenMandateUse } from '../register.ts';
+import { type ChainCache, createChainVerifier, type Segment, type VerifiedChain } from './chain.ts';
+import {
+  type CheckedCheckout,
+  checkPurchase,
+  createCheckoutCheck,
+  createCheckoutKeys,
+  type IssuedCheckouts,
+} from './checkout.ts';
+import { checkCheckoutConstraints } from './checkout-constraints.ts';
+import { type CarriedMandate, readEnvelope } from './envelope.ts';
+import type { TrustedIssuers } from './issuers.ts';
+import { type Allowance, checkPayment, type PaymentSubject } from './payment-mandate.ts';
+import type { Ap2Profile, Purchase } from './purchase.ts';
+import { object } from './readers.ts';
 import {
   type AcceptedMandate,
   type MandateFamily,
   type MandateReference,
   type MandateVerdict,
+  type Reason,
   Refused,
   type RefusedMandate,
-} from '../model/reasons.ts';
-import { type CarriedMandate, readEnvelope } from '../token/envelope.ts';
-import { referenceOf } from '../token/segments.ts';
-import type { TrustedIssuers } from '../trust/issuer.ts';
+} from './reasons.ts';
+import { referenceOf } from './sd-jwt.ts';
+
+/** Each answer reads the clock once. */
+export interface MandateService {
+  /** The currency in which a free resource costs nothing. */
+  readonly freeCurrency: string;
+  /** `authorization` as JSON text (ap2 7.4): the mandate that is needed, and a fresh checkout. */
+  challenge(purchase: Purchase): string;
+  /** Whether what a call carried is a mandate for this purchase. Writes nothing, never rejects. */
+  verify(carried: CarriedMandate, purchase: Purchase): Promise<MandateVerdict>;
+  /**
+   * The receipt of an accepted mandate, a signed JWT (ap2 13). `transaction`: of the settled
+   * payment.
+   */
+  accepted(reference: MandateReference, order: { readonly id: string; readonly transaction?: string }): string;
+  /** The receipt of a refused mandate. */
+  rejected(reference: MandateReference, reason: Reason): string;
+  /** For calls that pay nothing. */
+  readonly register: MandateRegister;
+}
 
 /**
  * How long uses are remembered after the last moment that a mandate can be accepted, seconds:
@@ -44,14 +66,12 @@ interface MandateVerifierParts {
   readonly minted: IssuedCheckouts;
 }
 
-export interface MandateVerifier {
-  /**
-   * Whether a mandate is right for a purchase. It is not reserved: two calls with one mandate are
-   * both accepted here, and the register tells them apart. `now`: unix seconds, read once a call.
-   * Rejects for a bug only, and then nothing is accepted.
-   */
-  verify(carried: CarriedMandate, purchase: Purchase, now: number): Promise<MandateVerdict>;
-}
+/**
+ * Whether a mandate is right for a purchase. It is not reserved: two calls with one mandate are
+ * both accepted here, and the register tells them apart. `now`: unix seconds, read once a call.
+ * Rejects for a bug only, and then nothing is accepted.
+ */
+export type VerifyMandate = (carried: CarriedMandate, purchase: Purchase, now: number) => Promise<MandateVerdict>;
 
 /** How far a check came: what a refusal may state of the presentation. */
 interface Progress {
@@ -66,10 +86,10 @@ interface PaidUnder {
   readonly allowances: readonly Allowance[];
 }
 
-export function createMandateVerifier(parts: MandateVerifierParts): MandateVerifier {
+export function createMandateVerifier(parts: MandateVerifierParts): VerifyMandate {
   const { profile, minted } = parts;
   const verifyChain = createChainVerifier(parts);
-  const checkCheckout = createCheckoutCheck({ profile, keys: createCheckoutKeys(parts.checkoutKeys), minted });
+  const checkCheckout = createCheckoutCheck({ profile, signed: createCheckoutKeys(parts.checkoutKeys), minted });
 
   async function accepted(
     carried: CarriedMandate,
@@ -121,16 +141,14 @@ export function createMandateVerifier(parts: MandateVerifierParts): MandateVerif
     return { chain, allowances: checkPayment(chain, { ...subject, presentation }, profile) };
   }
 
-  return {
-    async verify(carried, purchase, at) {
-      const progress: Progress = { family: undefined, reference: undefined, issuer: undefined };
-      try {
-        return await accepted(carried, purchase, at, progress);
-      } catch (error) {
-        if (error instanceof Refused) return refused(error, progress);
-        throw error;
-      }
-    },
+  return async function verifyMandate(carried, purchase, at) {
+    const progress: Progress = { family: undefined, reference: undefined, issuer: undefined };
+    try {
+      return await accepted(carried, purchase, at, progress);
+    } catch (error) {
+      if (error instanceof Refused) return refused(error, progress);
+      throw error;
+    }
   };
 }
 

@@ -1,10 +1,24 @@
-/** Reads public keys as JWKs, each for one algorithm, and verifies signatures with them. */
+/**
+ * Reads public keys as JWKs, each for one algorithm, and lists of them (ap2 7.5); verifies
+ * signatures with them.
+ */
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
-import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
-import { Refused } from '../model/reasons.ts';
-import { decodeBase64url } from '../token/jws.ts';
-import type { Algorithm, VerificationKey } from './issuer.ts';
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { Refused } from './reasons.ts';
+import { decodeBase64url } from './sd-jwt.ts';
+
+/** The one algorithm that a key is for (RFC 7518, RFC 8037). */
+export type Algorithm = 'ES256' | 'ES384' | 'EdDSA' | 'ES256K';
+
+/** A public key that is ready to verify with. */
+export interface VerificationKey {
+  readonly alg: Algorithm;
+  readonly key: KeyObject;
+}
+
+/** Keys of one issuer by their ids. */
+export type KeysById = ReadonlyMap<string, VerificationKey>;
 
 /** A public key, or what is wrong with the text of one. The message never quotes it. */
 type KeyReading =
@@ -104,4 +118,85 @@ function imported({ kty, crv }: Curve, x: string, y: string, recent: ImportedKey
 
 function fault(kind: 'private' | 'unsupported' | 'malformed', message: string): KeyReading {
   return { ok: false, fault: kind, message };
+}
+
+/** Most keys of one issuer that are read. */
+const MAX_KEYS = 100;
+
+/** A document without usable keys. The message names the mistake and quotes nothing. */
+export class UselessKeys extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UselessKeys';
+  }
+}
+
+/**
+ * The usable keys of a JWK Set (RFC 7517, section 5). Left out are keys for other purposes, keys
+ * with their private half, which are public knowledge, and keys that share a `kid`.
+ * @throws UselessKeys when no key remains
+ */
+export function keysOfJwks(document: Json): KeysById {
+  const listed = isObject(document) ? document['keys'] : undefined;
+  if (!Array.isArray(listed)) throw new UselessKeys('the answer is no JWK Set');
+  return oneForEachId(listed.filter(isObject).map((jwk) => readJwk(jwk)));
+}
+
+/** Keys by id, without ids that occur twice. @throws UselessKeys for none, and for too many */
+export function oneForEachId(readings: readonly ReturnType<typeof readJwk>[]): KeysById {
+  if (readings.length > MAX_KEYS) throw new UselessKeys(`there are more than ${MAX_KEYS} keys`);
+  const keys = new Map<string, VerificationKey>();
+  const twice = new Set<string>();
+  for (const reading of readings) {
+    if (!reading.ok) continue;
+    if (keys.has(reading.kid)) twice.add(reading.kid);
+    keys.set(reading.kid, reading.key);
+  }
+  for (const kid of twice) keys.delete(kid);
+  if (keys.size === 0) throw new UselessKeys('there is no key that can be used');
+  return keys;
+}
+
+/** Longest key id, characters: a DID URL fits. */
+export const MAX_KID_LENGTH = 512;
+const KID = /^[\x21-\x7e]+$/;
+
+type JwkReading =
+  | { readonly ok: true; readonly kid: string; readonly key: VerificationKey }
+  /** The message never quotes the key. */
+  | { readonly ok: false; readonly message: string };
+
+/** Reads a public key (RFC 7517). It must have a `kid`: keys are chosen by it, never tried. */
+export function readJwk(jwk: JsonObject): JwkReading {
+  const reading = readPublicKey(jwk);
+  if (!reading.ok) return { ok: false, message: reading.message };
+  const { kid } = jwk;
+  if (typeof kid !== 'string' || kid.length > MAX_KID_LENGTH || !KID.test(kid))
+    return {
+      ok: false,
+      message: `must have a kid of 1 to ${MAX_KID_LENGTH} printable ASCII characters: a key is chosen by it`,
+    };
+  return { ok: true, kid, key: reading.key };
+}
+
+/** What is wrong with one key of a list. */
+interface KeyFault {
+  readonly index: number;
+  readonly message: string;
+}
+
+/** Reads a list of keys that must all be right and differ in their `kid`. */
+export function readStaticKeys(jwks: readonly JsonObject[]): {
+  readonly keys: ReadonlyMap<string, VerificationKey>;
+  readonly faults: readonly KeyFault[];
+} {
+  const keys = new Map<string, VerificationKey>();
+  const faults: KeyFault[] = [];
+  for (const [index, jwk] of jwks.entries()) {
+    const reading = readJwk(jwk);
+    if (!reading.ok) faults.push({ index, message: reading.message });
+    else if (keys.has(reading.kid)) faults.push({ index, message: 'must have a kid that no other key here has' });
+    else keys.set(reading.kid, reading.key);
+  }
+  return { keys, faults };
 }

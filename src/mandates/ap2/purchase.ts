@@ -1,9 +1,42 @@
-/** The purchase that a mandate must be for, its digest, and its price in minor units (ap2 7.3). */
+/**
+ * What a mandate is checked against: the purchase, its digest and its price in minor units, and the
+ * profile of the merchant (ap2 7.3, ap2 14).
+ */
 
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../../json/canonical.ts';
-import type { JsonObject } from '../../../json/types.ts';
-import type { Ap2Profile } from './profile.ts';
+import { canonicalJson } from '../../json/canonical.ts';
+import type { JsonObject } from '../../json/types.ts';
+import type { CheckoutKeySettings } from './checkout.ts';
+import type { IssuerSettings } from './issuers.ts';
+
+export interface Ap2Profile {
+  /** `aud` of hops and checkouts, exact text. */
+  readonly audience: string;
+  /** `iss` of checkouts and receipts. */
+  readonly issuer: string;
+  readonly merchant: { readonly id: string; readonly name: string; readonly website?: string };
+  /** Seconds; applied once a comparison. */
+  readonly clockSkewSeconds: number;
+  readonly maxPresentationAgeSeconds: number;
+  readonly maxEnvelopeBytes: number;
+  /** Algorithms of mandates: ES256, and what the operator added. */
+  readonly algorithms: ReadonlySet<string>;
+  /** How long a checkout that is handed out can be used, seconds. */
+  readonly checkoutTtlSeconds: number;
+  /** Digits behind the point of each currency that a purchase can have. */
+  readonly exponents: ReadonlyMap<string, number>;
+  readonly policy: {
+    readonly paymentMandate: 'optional' | 'required';
+    readonly bindPaymentNonce: boolean;
+  };
+}
+
+/** `authorization.ap2` after every check. */
+export interface Ap2Config {
+  readonly profile: Ap2Profile;
+  readonly issuers: readonly IssuerSettings[];
+  readonly checkout: CheckoutKeySettings;
+}
 
 /** The most minor units that JSON can hold exactly. */
 const MAX_MINOR_UNITS = Number.MAX_SAFE_INTEGER;

@@ -1,10 +1,80 @@
-/** The trusted issuers of a running gateway: static keys, remote keys, certificates (ap2 7.5). */
+/**
+ * The issuers that the configuration trusts, and in a running gateway their keys: static ones,
+ * remote ones, certificates (ap2 7.5).
+ */
 
-import { keysOfDidDocument } from './did-web.ts';
-import type { FoundKey, IssuerSettings, KeyChoice, KeySource, TrustedIssuers, VerificationKey } from './issuer.ts';
-import { createRemoteKeys, KeysUnavailable, keysOfJwks, type RemoteKeys } from './jwks.ts';
-import type { KeyFetcher } from './key-fetch.ts';
+import type { X509Certificate } from 'node:crypto';
+import type { JsonObject } from '../../json/types.ts';
+import { keysOfDidDocument } from './did.ts';
+import { type KeysById, keysOfJwks, readStaticKeys, type VerificationKey } from './keys.ts';
+import { createRemoteKeys, type KeyFetcher, KeysUnavailable, type RemoteKeys } from './remote-keys.ts';
 import { createChainKeys } from './x5c.ts';
+
+/** Where the keys of an issuer come from: one source each, so that no two can disagree. */
+export type KeySource =
+  /** Configured, or in the issuer's name itself (`did:key`). */
+  | { readonly kind: 'static'; readonly keys: KeysById }
+  | { readonly kind: 'jwks'; readonly url: string }
+  | { readonly kind: 'did-web'; readonly did: string; readonly url: string }
+  /** Certificates in the head of the token; their leaf is for `host`. */
+  | { readonly kind: 'x5c'; readonly host: string; readonly roots: readonly X509Certificate[] };
+
+/** One issuer that the operator trusts. */
+export interface IssuerSettings {
+  /** `iss`, exact text. */
+  readonly id: string;
+  readonly role: IssuerRole;
+  /** Whether its tokens may come without `iss`. Static keys only. */
+  readonly allowKidOnly: boolean;
+  readonly source: KeySource;
+}
+
+/** What an issuer may root: mandates, unless credentials of these types are listed. */
+export function roleOf(credentialVct: readonly string[] | undefined): IssuerRole {
+  return credentialVct === undefined ? { kind: 'mandates' } : { kind: 'credentials', vct: new Set(credentialVct) };
+}
+
+/** An issuer with known public keys (JWKs). @throws Error that names what is wrong with a key */
+export function staticIssuer(issuer: {
+  readonly id: string;
+  readonly keys: readonly JsonObject[];
+  readonly credentialVct?: readonly string[] | undefined;
+  readonly allowKidOnly?: boolean | undefined;
+}): IssuerSettings {
+  const { keys, faults } = readStaticKeys(issuer.keys);
+  const [fault] = faults;
+  if (fault !== undefined) throw new Error(`key ${fault.index} of ${issuer.id} ${fault.message}`);
+  return {
+    id: issuer.id,
+    role: roleOf(issuer.credentialVct),
+    allowKidOnly: issuer.allowKidOnly ?? false,
+    source: { kind: 'static', keys },
+  };
+}
+
+/** What the head of a root token names its key by. It only chooses among the trusted keys. */
+export interface KeyChoice {
+  readonly iss: string | undefined;
+  readonly kid: string | undefined;
+  /** Standard base64 of DER certificates, leaf first. */
+  readonly x5c: readonly string[] | undefined;
+}
+
+/** What an issuer may root: mandates, or credentials of these types (`vct`) and nothing else. */
+export type IssuerRole =
+  | { readonly kind: 'mandates' }
+  | { readonly kind: 'credentials'; readonly vct: ReadonlySet<string> };
+
+export type FoundKey =
+  | { readonly kind: 'found'; readonly issuer: string; readonly role: IssuerRole; readonly key: VerificationKey }
+  | { readonly kind: 'refused'; readonly reason: 'untrusted_issuer' | 'unknown_key' }
+  /** There are no keys of this issuer, or only old ones, and none can be fetched now. */
+  | { readonly kind: 'unavailable'; readonly cause: unknown };
+
+/** `find` waits only when a remote issuer is asked for a key id. */
+export interface TrustedIssuers {
+  find(choice: KeyChoice): FoundKey | Promise<FoundKey>;
+}
 
 /** State of the keys in the words of readiness: degraded still serves. `cause` is for the log. */
 export type TrustHealth =
@@ -45,18 +115,14 @@ const UNKNOWN: FoundKey = { kind: 'refused', reason: 'unknown_key' };
  * of issuers differ, and key ids of issuers whose tokens may come without `iss`.
  */
 export function createTrustedIssuers(issuers: readonly IssuerSettings[], parts: TrustParts): IssuerTrust {
-  const byId = new Map(issuers.map((settings) => [settings.id, openIssuer(settings, parts)]));
-  const byKid = new Map(
-    [...byId.values()].flatMap((issuer) => keyIds(issuer.settings).map((kid) => [kid, issuer] as const)),
-  );
-  const remotes = [...byId].flatMap(([id, { remote }]) => (remote === undefined ? [] : [{ id, remote }]));
-  const bySource = new Map(
-    [...byId.values()].flatMap(({ settings, remote }) =>
-      remote === undefined ? [] : [[nameOf(settings.source), remote] as const],
-    ),
+  const opened = issuers.map((settings) => openIssuer(settings, parts));
+  const byId = new Map(opened.map((issuer) => [issuer.settings.id, issuer]));
+  const byKid = new Map(opened.flatMap((issuer) => keyIds(issuer.settings).map((kid) => [kid, issuer] as const)));
+  const remotes = opened.flatMap(({ settings: { id, source }, remote }) =>
+    remote === undefined ? [] : [{ id, name: nameOf(source), remote }],
   );
   return {
-    remotes: bySource,
+    remotes: new Map(remotes.map(({ name, remote }) => [name, remote])),
     find(choice) {
       const { iss, kid } = choice;
       const issuer = iss === undefined ? byKid.get(kid ?? '') : byId.get(iss);
