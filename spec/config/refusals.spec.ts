@@ -19,8 +19,6 @@ const SHAPE: readonly Row[] = [
     /the gateway's own/,
   ],
   ['no resource', 'resources', {}, /resources by id/],
-  ['a key that is gone', 'server.workers', 2, /^is gone: a gateway is one process; /],
-  ['a key that is gone further down', 'protocols.acp.idempotency.keys', [], /^is gone: storage\.sealing\.keys seals/],
   ['a key that reaches a prototype', 'resources.constructor', {}, /no key may have/],
 ];
 

@@ -7,23 +7,6 @@ import { matchesSchema } from './compiled.ts';
 import type { ConfigDocument } from './document/document.ts';
 import { type SchemaNode, type Step, schemaAt, toldName } from './document/member.ts';
 
-/** Keys that the configuration had once, and the end of the sentence "is gone: …" for each. */
-const REMOVED_KEYS: ReadonlyMap<string, string> = new Map([
-  [
-    'protocols.a2a.continuation',
-    'payment required ends a task; a buyer sends the whole message again with its payment (docs/protocols/a2a.md)',
-  ],
-  [
-    'payments.x402.facilitator.relayers',
-    'the account of privateKey sends for all processes, up to 100 payments in a transaction; where that is not enough, name a facilitator of your own by mode: remote and its url',
-  ],
-  [
-    'server.workers',
-    'a gateway is one process; for more than one core run more replicas over one Redis (docs/sizing.md says how many)',
-  ],
-  ['protocols.acp.idempotency.keys', 'storage.sealing.keys seals the answers of checkouts too; move the list there'],
-]);
-
 /** Every violation becomes a problem that names what would be right, never the configured value. */
 export function validateDocument(document: unknown, problems: ProblemList): document is ConfigDocument {
   if (document === null || typeof document !== 'object' || Array.isArray(document)) {
@@ -92,7 +75,7 @@ function causesIn(errors: readonly Violation[]): Causes {
   for (const { error, keyword, path, parent, data } of errors) {
     if (keyword === 'additionalProperties') {
       const unknown = String(error.params['additionalProperty']);
-      const { name } = meantBy(unknown, path, Object.keys(parent.properties ?? {}));
+      const name = meantBy(unknown, Object.keys(parent.properties ?? {}));
       if (name !== undefined) meant.set(path, (meant.get(path) ?? new Set()).add(name));
     }
     for (const name of keyword === 'if' ? Object.keys(parent.if?.properties ?? {}) : []) {
@@ -231,8 +214,7 @@ function unknownKey(
   data: unknown,
   known: readonly string[],
 ): { path: string; message: string } {
-  const { instead, name: meant } = meantBy(name, path, known);
-  if (instead !== undefined) return { path: memberPath(path, name), message: `is gone: ${instead}` };
+  const meant = meantBy(name, known);
   if (meant !== undefined && name.startsWith(meant))
     if (/^\s*[:=]/.test(name.slice(meant.length)))
       return { path: memberPath(path, meant), message: 'needs a colon and a space behind its name; write key: value' };
@@ -243,11 +225,8 @@ function unknownKey(
   return { path: memberPath(path, toldName(name, isBare)), message };
 }
 
-/** The replacement of a key that is gone, or the known key that another one means. */
-function meantBy(name: string, path: string, known: readonly string[]): { instead?: string; name?: string } {
-  const instead = REMOVED_KEYS.get(memberPath(path, name));
-  if (instead !== undefined) return { instead };
+/** The known key that another one means. */
+function meantBy(name: string, known: readonly string[]): string | undefined {
   const [begin = name] = name.split(/\s*[:=]/);
-  const meant = known.includes(begin) ? begin : nearest(name, known);
-  return meant === undefined ? {} : { name: meant };
+  return known.includes(begin) ? begin : nearest(name, known);
 }
