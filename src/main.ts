@@ -2,8 +2,7 @@
 /** The entry of the image: the commands of a gateway. */
 
 import { GATEWAY_COMMANDS } from './cli/commands.ts';
-import { exitWith, UsageError } from './cli/exit-code.ts';
-import { runProgram } from './cli/program.ts';
+import { exitWith, runProgram, UsageError } from './cli/program.ts';
 
 /** Commands of `tools/`, which no image carries: they make keys for tests, or pay. */
 const OF_THE_PACKAGE = /^(?:dev|init|import|pay|mandate|vectors|refunds (?:pay|record))$/;

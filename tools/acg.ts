@@ -3,8 +3,7 @@
  * The entry of the package and of a checkout (`npm run acg -- …`): the commands of a gateway, and
  * those of developers.
  */
-import { exitWith } from '../src/cli/exit-code.ts';
-import { runProgram } from '../src/cli/program.ts';
+import { exitWith, runProgram } from '../src/cli/program.ts';
 import { PACKAGE_COMMANDS } from './commands.ts';
 
 const given = process.argv.slice(2);

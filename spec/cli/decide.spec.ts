@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { decided, readDecision } from '../../src/cli/decide.ts';
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
+import { decided, readDecision } from '../../src/cli/reconcile.ts';
 import { RETRY_WINDOW_MS } from '../../src/payments/ledger/transitions.ts';
 import { leaveToOperator } from '../../src/payments/settlement/reconciler.ts';
 import { HASH, worldOfEachTest } from '../payments/settlement/world.ts';

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { readManifests } from '../../src/sidecar/injection/manifest-text.ts';
+import { readManifests } from '../../src/sidecar/injection/component.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
 import { injectObject } from '../../src/sidecar/injection/workloads.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { checkedDrain, processSettings } from '../../src/cli/process-settings.ts';
+import { checkedDrain, processSettings } from '../../src/cli/checked-start.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { changed } from '../config/document/document.ts';

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import express from 'express';
 import { stringify } from 'yaml';
-import { listenAt } from '../../src/cli/closing.ts';
+import { listenAt } from '../../src/cli/open-agents.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 import { ended } from '../../tools/local-world/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';

@@ -1,7 +1,6 @@
 /** The process of `shell.ts`: runs each command line that comes, and tells how it ended. */
 
-import { exitWith } from '../../src/cli/exit-code.ts';
-import { runProgram } from '../../src/cli/program.ts';
+import { exitWith, runProgram } from '../../src/cli/program.ts';
 import { PACKAGE_COMMANDS } from '../../tools/commands.ts';
 import type { Line, LineEnd } from './shell.ts';
 

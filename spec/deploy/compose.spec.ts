@@ -7,7 +7,7 @@ import { after, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { drainLengthOf } from '../../src/app/drain-length.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { drainSeconds } from '../../src/sidecar/drain-length.ts';
+import { drainSeconds } from '../../src/sidecar/lifecycle.ts';
 import { instructions } from './dockerfile.ts';
 import { Development } from './rendered.ts';
 

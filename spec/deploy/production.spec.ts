@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
-import { checkedDrain, processSettings } from '../../src/cli/process-settings.ts';
+import { checkedDrain, processSettings } from '../../src/cli/checked-start.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { containersOf, type Manifest, pick, podOf } from './manifest.ts';

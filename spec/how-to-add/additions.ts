@@ -155,7 +155,7 @@ function lineWriter(res: Response): ResponseWriter {
       ),
     ),
     'src/resources/settings.ts': behind(`readonly protocols: Readonly<Record<'http'`, ` | 'lines'`),
-    'src/config/sections/listeners.ts': behind(`const names = ['http', `, `'lines', `),
+    'src/config/derive.ts': behind(`const names = ['http', `, `'lines', `),
     'schemas/config.schema.json': json(({ properties, $defs }) => {
       Object.assign(properties?.['protocols']?.['properties'] ?? {}, {
         lines: {

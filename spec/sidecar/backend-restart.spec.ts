@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { backendReplaced, type ConnectionEnd, tryConnection } from '../../src/sidecar/backend-restart.ts';
+import { backendReplaced, type ConnectionEnd, tryConnection } from '../../src/sidecar/pod-hooks.ts';
 import { freePorts } from '../support/ports.ts';
 
 describe('the wait for a backend that restarts', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { budgetProblem, drainLength, drainSeconds } from '../../src/sidecar/drain-length.ts';
+import { budgetProblem, drainLength, drainSeconds } from '../../src/sidecar/lifecycle.ts';
 
 describe('the length of a drain', () => {
   it('is the time of new calls, and 30 s for what runs where nothing is sold', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createFence, HELD_MS, MOST_HELD } from '../../src/sidecar/fence.ts';
+import { createFence, HELD_MS, MOST_HELD } from '../../src/sidecar/lifecycle.ts';
 
 describe('the fence of a backend that restarts', () => {
   it('is no obstacle while it is down', async () => {

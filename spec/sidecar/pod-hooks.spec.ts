@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { ConnectionEnd } from '../../src/sidecar/backend-restart.ts';
-import { createFence } from '../../src/sidecar/fence.ts';
-import { createLifecycle } from '../../src/sidecar/lifecycle.ts';
-import { DRAIN_ARRIVES_MS, FREE_CALLS_MS, openPodHooks, SIGNAL_COMES_MS } from '../../src/sidecar/pod-hooks.ts';
+import { createFence, createLifecycle } from '../../src/sidecar/lifecycle.ts';
+import {
+  type ConnectionEnd,
+  DRAIN_ARRIVES_MS,
+  FREE_CALLS_MS,
+  openPodHooks,
+  SIGNAL_COMES_MS,
+} from '../../src/sidecar/pod-hooks.ts';
 
 const GRACE_MS = 20_000;
 const FINISH_MS = 70_000;

@@ -276,6 +276,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'config/document',
     'config/sections',
     'crypto',
+    'events',
     'payments/x402/wire',
     'problems',
     'resources',

@@ -2,7 +2,7 @@
 
 import { longestTimeoutMs } from '../checkouts/settings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { type DrainLength, drainLength } from '../sidecar/drain-length.ts';
+import { type DrainLength, drainLength } from '../sidecar/lifecycle.ts';
 
 /** `propagationSeconds`: how long new calls are served after the drain began. */
 export function drainLengthOf(

@@ -36,11 +36,9 @@ import { allowOnly, belowPath, refuseEncodedSlash } from '../server/http/target.
 import type { LoadShedder } from '../server/limits/load-shedder.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
 import { appProbes } from '../sidecar/app-probes.ts';
-import type { Fence } from '../sidecar/fence.ts';
-import type { Lifecycle } from '../sidecar/lifecycle.ts';
+import type { Fence, Lifecycle } from '../sidecar/lifecycle.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
-import type { Monitor } from '../telemetry/health/monitor.ts';
-import { probes } from '../telemetry/health/routes.ts';
+import { type Monitor, probes } from '../telemetry/health/monitor.ts';
 import { httpLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { soldTargets } from './app-probe-guard.ts';

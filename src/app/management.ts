@@ -8,8 +8,7 @@ import { identify } from '../server/http/request-id.ts';
 import { sendJson, sendText } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
-import type { Monitor } from '../telemetry/health/monitor.ts';
-import { probes } from '../telemetry/health/routes.ts';
+import { type Monitor, probes } from '../telemetry/health/monitor.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { noRoute, plainExpress } from './plain-express.ts';
 

@@ -4,7 +4,7 @@ import { type WatchedBackend, watchBackend } from '../backend/backend-connection
 import type { ReachListener } from '../backend/circuit-breaker.ts';
 import type { ReserveBackend } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import type { Fence } from '../sidecar/fence.ts';
+import type { Fence } from '../sidecar/lifecycle.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 

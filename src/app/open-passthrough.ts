@@ -22,8 +22,7 @@ import { idsOf } from '../server/http/request-id.ts';
 import { sendText } from '../server/http/respond.ts';
 import { clientAddress, clientNetwork } from '../server/limits/client-address.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
-import type { Fence } from '../sidecar/fence.ts';
-import type { Lifecycle } from '../sidecar/lifecycle.ts';
+import type { Fence, Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, logUpgrade } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 

@@ -3,10 +3,14 @@
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Listener } from '../server/listener/listen.ts';
 import { type BackendPreStop, runBackendPreStop } from '../sidecar/backend-pre-stop.ts';
-import { type ConnectionEnd, tryConnection } from '../sidecar/backend-restart.ts';
-import type { DrainLength } from '../sidecar/drain-length.ts';
-import type { DrainSteps } from '../sidecar/lifecycle.ts';
-import { type HandshakeNote, type OpenedPodHooks, openPodHooks } from '../sidecar/pod-hooks.ts';
+import type { DrainLength, DrainSteps } from '../sidecar/lifecycle.ts';
+import {
+  type ConnectionEnd,
+  type HandshakeNote,
+  type OpenedPodHooks,
+  openPodHooks,
+  tryConnection,
+} from '../sidecar/pod-hooks.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Gateway } from './gateway.ts';
 

@@ -1,6 +1,6 @@
 /** Keeps a call of one resource from running another one that is sold on other terms. */
 
-import { termsOf } from '../config/sections/address-overlaps.ts';
+import { termsOf } from '../config/sections/resources.ts';
 import { createPathGuard, foldedSegments } from '../passthrough/path-guard.ts';
 import { separatedParameters } from '../resources/backend-request.ts';
 import type { Catalogue } from '../resources/catalogue.ts';

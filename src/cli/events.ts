@@ -6,12 +6,15 @@ import type { Command } from 'commander';
 import { type CommerceEvent, EVENT_TYPES } from '../events/event.ts';
 import { BEGINNING, comparePositions } from '../events/page.ts';
 import { isObject, type Json } from '../json/types.ts';
-import { UnavailableError } from './exit-code.ts';
-import { type AccessArgs, addAccessOptions, type GatewayClient, openGatewayClient } from './gateway-client.ts';
-import { oneOf, wholeNumber } from './option-values.ts';
+import {
+  type AccessArgs,
+  addAccessOptions,
+  type GatewayClient,
+  openGatewayClient,
+  readList,
+} from './gateway-client.ts';
 import { addFormatOptions, type FormatArgs, members, printList, printStream, type Shape } from './output.ts';
-import { defineCommand } from './program.ts';
-import { readList } from './read-list.ts';
+import { defineCommand, oneOf, UnavailableError, wholeNumber } from './program.ts';
 
 /** As many as the API gives without a limit. */
 const USUAL_LIMIT = 50;

@@ -3,8 +3,7 @@
 import http from 'node:http';
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
-import { UnavailableError } from './exit-code.ts';
-import { CONFIG_OPTION, defineCommand } from './program.ts';
+import { CONFIG_OPTION, defineCommand, UnavailableError } from './program.ts';
 
 const DEADLINE_MS = 1_500;
 

@@ -2,7 +2,7 @@
 
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { UnavailableError } from './exit-code.ts';
+import { UnavailableError } from './program.ts';
 
 /** Longest silence of a server before and within its answer, milliseconds. */
 const SILENT_MS = 10_000;

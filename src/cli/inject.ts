@@ -4,13 +4,11 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import { readConfigFile } from '../config/document/read.ts';
-import { componentFiles } from '../sidecar/injection/component.ts';
-import { type ManifestDocument, ManifestError, readManifests } from '../sidecar/injection/manifest-text.ts';
+import { readConfigFile } from '../config/document/parse.ts';
+import { componentFiles, type ManifestDocument, ManifestError, readManifests } from '../sidecar/injection/component.ts';
 import { OPT_IN_LABEL, OPT_IN_VALUE } from '../sidecar/injection/names.ts';
 import { type InjectionOptions, readOptions, USUAL_OPTIONS } from '../sidecar/injection/options.ts';
 import type { Pod } from '../sidecar/injection/pod.ts';
-import { workloadWarnings } from '../sidecar/injection/workload-warnings.ts';
 import {
   type Injected,
   injectObject,
@@ -18,9 +16,9 @@ import {
   type PodPaths,
   titleOf,
   type Workload,
+  workloadWarnings,
 } from '../sidecar/injection/workloads.ts';
-import { UsageError } from './exit-code.ts';
-import { defineCommand, repeated } from './program.ts';
+import { defineCommand, repeated, UsageError } from './program.ts';
 
 const POD_PATH = /^([A-Za-z][A-Za-z0-9]*)=([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)$/;
 /** The first component of an image's name, where it is a registry. */

@@ -2,9 +2,7 @@
 
 import type { Command } from 'commander';
 import type { InjectorSettings } from '../sidecar/injector/open-injector.ts';
-import { UsageError } from './exit-code.ts';
-import { wholeNumber } from './option-values.ts';
-import { defineCommand } from './program.ts';
+import { defineCommand, UsageError, wholeNumber } from './program.ts';
 
 const USUAL_NAMESPACE = 'agent-commerce-system';
 const USUAL_PORT = 8_443;

@@ -1,9 +1,9 @@
 /** The command line of `acg`: finds the command that is asked for and loads it alone. */
 
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import release from '../../package.json' with { type: 'json' };
 import { nearest } from '../problems/nearest.ts';
-import { UsageError } from './exit-code.ts';
+import { ConfigError } from '../problems/problem.ts';
 
 /** A command as the list of all has it. */
 interface CommandEntry {
@@ -153,4 +153,117 @@ function faultLine(text: string): string {
     .replace(/\.$/, '')
     .replaceAll(/\s*\n\s*/g, ' ')
     .replace(/\(Did you mean (.*)\?\)$/, '(did you mean $1?)');
+}
+
+/** The exit codes of every command; those from 64 on are of sysexits.h. */
+const EXIT_CODES = {
+  done: 0,
+  /** It ran, and what it was asked for is not so, or failed. */
+  failed: 1,
+  /** The command line is wrong. */
+  usage: 64,
+  /** A file that it names cannot be read. */
+  noInput: 66,
+  /** A server that it needs does not answer. */
+  unavailable: 69,
+  /** The configuration is refused. */
+  config: 78,
+} as const;
+
+/** The command line asks for something that does not exist; the message names it. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UsageError';
+  }
+}
+
+/** A file that the command line names is not there, or not what it should be. */
+export class NoInputError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'NoInputError';
+  }
+}
+
+/** A server that a command needs does not answer, or not as what it should be. */
+export class UnavailableError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'UnavailableError';
+  }
+}
+
+/** Codes of the system for files, in words. */
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'a part of this path is no folder',
+  EISDIR: 'this is a folder, not a file',
+  EACCES: 'this user may not open it',
+  EPERM: 'this user may not open it',
+};
+const UNREACHABLE: ReadonlySet<string> = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN'],
+]);
+
+/** Runs a command and sets the exit code of the process. What a command throws goes to stderr. */
+export async function exitWith(command: () => Promise<void>): Promise<void> {
+  try {
+    await command();
+  } catch (thrown) {
+    const { code, line } = endOf(thrown);
+    if (line !== undefined) process.stderr.write(`${line}\n`);
+    process.exitCode = code;
+  }
+}
+
+/** The exit code of what was thrown, and its line; none where it was printed already. */
+function endOf(thrown: unknown): { readonly code: number; readonly line?: string } {
+  // Help, version and faults of options; commander has printed them.
+  if (thrown instanceof CommanderError) return { code: thrown.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.usage };
+  const line = thrown instanceof Error ? thrown.message : String(thrown);
+  if (thrown instanceof UsageError) return { code: EXIT_CODES.usage, line };
+  if (thrown instanceof ConfigError) return { code: EXIT_CODES.config, line: thrown.message };
+  if (thrown instanceof NoInputError) return { code: EXIT_CODES.noInput, line };
+  if (thrown instanceof UnavailableError) return { code: EXIT_CODES.unavailable, line };
+  const { code = '', path } = (thrown instanceof Error ? thrown : {}) as NodeJS.ErrnoException;
+  const fault = FILE_FAULTS[code];
+  if (path !== undefined && fault !== undefined) return { code: EXIT_CODES.noInput, line: `${path}: ${fault}` };
+  return { code: UNREACHABLE.has(code) ? EXIT_CODES.unavailable : EXIT_CODES.failed, line };
+}
+
+const ISO_8601 = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
+const AGO = /^(\d{1,6})(m|h|d)$/;
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A whole number. @throws UsageError that names the option */
+export function wholeNumber(text: string, option: string, least: number, most: number): number {
+  const read = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(read >= least && read <= most)) throw new UsageError(`--${option} must be a number from ${least} to ${most}`);
+  return read;
+}
+
+/** ISO 8601 in milliseconds, without a time of day midnight UTC; undefined for any other text. */
+export function isoMilliseconds(text: string): number | undefined {
+  const read = ISO_8601.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(read) ? undefined : read;
+}
+
+/** ISO 8601, or how long ago: 30m, 12h, 7d. Milliseconds. @throws UsageError */
+export function pastMoment(text: string, option: string, nowMs: number): number {
+  const [, count, unit = ''] = AGO.exec(text) ?? [];
+  const read = count === undefined ? isoMilliseconds(text) : nowMs - Number(count) * (UNIT_MS[unit] ?? 0);
+  if (read !== undefined) return read;
+  throw new UsageError(`--${option} must be a time ago such as 30m, 12h or 7d, or ISO 8601 such as 2026-01-31`);
+}
+
+/** One of a closed list of words. @throws UsageError that names the likely one, else all */
+export function oneOf(text: string, option: string, words: readonly string[]): string {
+  if (words.includes(text)) return text;
+  const meant = nearest(text, words);
+  throw new UsageError(
+    meant === undefined
+      ? `--${option} must be one of ${words.join(', ')}`
+      : `--${option} has no ${text}; did you mean ${meant}?`,
+  );
 }

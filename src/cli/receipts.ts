@@ -2,12 +2,15 @@
 
 import type { Command } from 'commander';
 import { RECEIPT_ID, type Receipt, type ReceiptPayment, receiptIdsBefore } from '../receipts/receipt.ts';
-import { UsageError } from './exit-code.ts';
-import { type AccessArgs, addAccessOptions, type GatewayClient, openGatewayClient } from './gateway-client.ts';
-import { oneOf, pastMoment, wholeNumber } from './option-values.ts';
+import {
+  type AccessArgs,
+  addAccessOptions,
+  type GatewayClient,
+  openGatewayClient,
+  readList,
+} from './gateway-client.ts';
 import { addFormatOptions, type FormatArgs, members, printList, printWhole, type Shape } from './output.ts';
-import { defineCommand } from './program.ts';
-import { readList } from './read-list.ts';
+import { defineCommand, oneOf, pastMoment, UsageError, wholeNumber } from './program.ts';
 
 /** As many as the API gives without a limit. */
 const USUAL_LIMIT = 50;

@@ -3,10 +3,9 @@
 import type { Command } from 'commander';
 import { formatAmount, parseAmount } from '../payments/pricing/amount.ts';
 import type { Receipt, ReceiptPayment } from '../receipts/receipt.ts';
-import { type AccessArgs, addAccessOptions, openGatewayClient } from './gateway-client.ts';
+import { type AccessArgs, addAccessOptions, openGatewayClient, readList } from './gateway-client.ts';
 import { addFormatOptions, type FormatArgs, members, printList, type Shape } from './output.ts';
 import { addSubcommand, defineCommandGroup } from './program.ts';
-import { readList } from './read-list.ts';
 
 /** Of any asset that can be configured: sums are exact. */
 const MOST_DECIMALS = 36;

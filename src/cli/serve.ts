@@ -14,14 +14,12 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import type { ConfigSource } from '../config/load.ts';
 import { adaptersSummary, storeLossSummary } from '../config/warnings.ts';
 import { createListener } from '../server/listener/listen.ts';
-import { type DrainLength, drainSeconds } from '../sidecar/drain-length.ts';
+import { type DrainLength, drainSeconds } from '../sidecar/lifecycle.ts';
 import type { OpenedPodHooks } from '../sidecar/pod-hooks.ts';
 import { createLog, type Log, MaskedSecrets, refusalLog } from '../telemetry/log/log.ts';
-import { collectorFrom } from '../telemetry/traces/collector.ts';
-import { checkedStart } from './checked-start.ts';
-import { closed, listenAt, type Opened } from './closing.ts';
-import { type Openers, openAgents } from './open-agents.ts';
-import { checkedDrain, type ProcessSettings } from './process-settings.ts';
+import { collectorFrom } from '../telemetry/traces/tracing.ts';
+import { checkedDrain, checkedStart, type ProcessSettings } from './checked-start.ts';
+import { closed, listenAt, type Opened, type Openers, openAgents } from './open-agents.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
 /** The parts that a gateway is opened from. */

@@ -8,7 +8,7 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import type { ConfigSource } from '../config/load.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/warnings.ts';
 import { type Catalogue, compileCatalogue } from '../resources/catalogue.ts';
-import { drainSeconds } from '../sidecar/drain-length.ts';
+import { drainSeconds } from '../sidecar/lifecycle.ts';
 import { checkedStart } from './checked-start.ts';
 import { checkBackend } from './doctor/backend.ts';
 import { runChecks } from './doctor/check.ts';

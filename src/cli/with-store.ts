@@ -8,7 +8,7 @@ import { openNodes } from '../payments/x402/open-node.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { Store } from '../store/documents/store.ts';
 import { openStore } from '../store/open.ts';
-import { NoInputError, UnavailableError } from './exit-code.ts';
+import { NoInputError, UnavailableError } from './program.ts';
 
 /** What a store is opened from. */
 type StoreSettings = Pick<GatewayConfig, 'storage' | 'merchant'>;

@@ -12,9 +12,8 @@ import { memberPath } from '../problems/problem.ts';
 import { readRedisUrl } from '../store/redis/url.ts';
 import type { ConfigDocument } from './document/document.ts';
 import { isMapping, schemaAt } from './document/member.ts';
-import { configPath, type Environment } from './document/read.ts';
-import { OVERRIDES } from './expand.ts';
-import type { ConfigSource } from './load.ts';
+import { configPath, type Environment } from './document/parse.ts';
+import { type ConfigSource, OVERRIDES } from './load.ts';
 
 /** `${file:/path}`, and the variables that a placeholder names. */
 const FILE = /\$\{file:(\/[^}]*)\}/g;

@@ -1,7 +1,7 @@
 /** Watches whether the backend can be called past the gateway; the wiring reports the result. */
 
-import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { tryConnection } from './pod-hooks.ts';
 
 /** Between two looks, milliseconds. */
 const LOOK_EVERY_MS = 60_000;
@@ -58,25 +58,9 @@ export function watchExposure(options: {
 /** One look: the first of these addresses at which the backend's port is reached. */
 export async function findExposure(port: number, addresses = podAddresses()): Promise<Exposure | undefined> {
   const tried = addresses.slice(0, MAX_ADDRESSES);
-  const reached = await Promise.all(tried.map((address) => reaches(address, port)));
-  const address = tried.find((_, index) => reached[index]);
+  const ends = await Promise.all(tried.map((address) => tryConnection(address, port, CONNECT_MS)));
+  const address = tried.find((_, index) => ends[index] === 'opened');
   return address === undefined ? undefined : { address, port };
-}
-
-/** Whether a connection is accepted there. Nothing is sent. */
-function reaches(host: string, port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: CONNECT_MS });
-    const end = (reached: boolean) => (): void => {
-      socket.destroy();
-      resolve(reached);
-    };
-    socket.once('connect', end(true));
-    // A start blocks the event loop for longer than this: a connection may wait to be noticed.
-    socket.once('timeout', () => setImmediate(end(false)));
-    socket.once('error', end(false));
-    socket.unref();
-  });
 }
 
 /** Every address of the pod that others may reach. */

@@ -93,3 +93,95 @@ export function createLifecycle() {
     },
   };
 }
+
+/** How long a call is held, milliseconds: a container that restarts usually takes less. */
+export const HELD_MS = 2_000;
+/** Calls that are held at the same time; further ones are refused at once. */
+export const MOST_HELD = 512;
+
+/**
+ * `raised`: new calls are held, and the backend stays for those that run. `released`: it may end at
+ * any moment.
+ */
+type FenceState = 'down' | 'raised' | 'released';
+
+export type Fence = ReturnType<typeof createFence>;
+
+export function createFence() {
+  let state: FenceState = 'down';
+  const held = new Set<(passes: boolean) => void>();
+  const count = { wentOn: 0, refused: 0 };
+
+  const hold = (): Promise<boolean> =>
+    new Promise((resolve) => {
+      const end = (passes: boolean): void => {
+        clearTimeout(timer);
+        held.delete(end);
+        count[passes ? 'wentOn' : 'refused'] += 1;
+        resolve(passes);
+      };
+      const timer = setTimeout(() => end(false), HELD_MS);
+      held.add(end);
+    });
+  return {
+    state: () => state,
+    /** Whether a call has to `pass`. */
+    up: () => state !== 'down',
+    /** Whether the backend stays long enough for what is paid now: part of the settlement gate. */
+    backendStays: () => state !== 'released',
+    /** Resolves to true when the fence is down, to false when the call was held for too long. */
+    async pass(): Promise<boolean> {
+      if (state === 'down') return true;
+      if (held.size < MOST_HELD) return hold();
+      count.refused += 1;
+      return false;
+    },
+    raise(): void {
+      if (state === 'down') state = 'raised';
+    },
+    release(): void {
+      state = 'released';
+    },
+    /** Lets all calls go on. */
+    lower(): void {
+      state = 'down';
+      for (const end of held) end(true);
+    },
+    /** Calls that are held now, and how those before them ended. */
+    facts: () => ({ held: held.size, ...count }),
+  };
+}
+
+/** What running calls get at least, milliseconds. */
+const SHORTEST_FINISH_MS = 30_000;
+/** What a call may take beside its wait for the backend, milliseconds: most of it settlement. */
+const SETTLEMENT_MS = 60_000;
+
+/** The two parts of a drain. */
+export interface DrainLength {
+  /** How long new calls are still served, milliseconds: until no endpoint lists the pod. */
+  readonly propagationMs: number;
+  /** How long running calls may take after that, milliseconds. */
+  readonly finishMs: number;
+}
+
+/** `longestTimeoutMs`: of all that may be asked of the backend; 0 where nothing is. */
+export function drainLength(propagationSeconds: number, longestTimeoutMs: number): DrainLength {
+  const longestCallMs = longestTimeoutMs === 0 ? 0 : longestTimeoutMs + SETTLEMENT_MS;
+  return { propagationMs: propagationSeconds * 1_000, finishMs: Math.max(SHORTEST_FINISH_MS, longestCallMs) };
+}
+
+/** The whole drain in full seconds, as the annotation of a pod states it. */
+export function drainSeconds({ propagationMs, finishMs }: DrainLength): number {
+  return Math.ceil((propagationMs + finishMs) / 1_000);
+}
+
+/** Why the pod leaves too little time for such a drain; undefined: it leaves enough. */
+export function budgetProblem(length: DrainLength, budgetSeconds: number | undefined): string | undefined {
+  const seconds = drainSeconds(length);
+  if (budgetSeconds === undefined || seconds <= budgetSeconds) return undefined;
+  return (
+    `is ${budgetSeconds}, and the drain of this configuration may take ${seconds} s; set the annotation ` +
+    `agent-commerce.dev/drain-seconds: "${seconds}" on the pod, or shorten the longest timeoutMs`
+  );
+}

@@ -4,9 +4,8 @@
  * its hook is answered: so the answer to `/release` is what keeps the backend for the last calls.
  */
 
-import { backendReplaced, type ConnectionEnd } from './backend-restart.ts';
-import type { Fence } from './fence.ts';
-import type { DrainSteps, Lifecycle } from './lifecycle.ts';
+import { connect } from 'node:net';
+import type { DrainSteps, Fence, Lifecycle } from './lifecycle.ts';
 
 /** How long `/release` waits for `/drain`, milliseconds: both start together, in either order. */
 export const DRAIN_ARRIVES_MS = 300;
@@ -198,4 +197,55 @@ function sleep(ms: number): Promise<void> {
 /** Whether `first` is settled before `other`. */
 function isFirst(first: Promise<void>, other: Promise<void>): Promise<boolean> {
   return Promise.race([first.then(() => true), other.then(() => false)]);
+}
+
+/** Between two connections, milliseconds: a container takes longer to come back. */
+const CONNECT_EVERY_MS = 100;
+/** Longest wait for one connection, milliseconds. */
+const CONNECT_MS = 1_000;
+
+/** How a connection to the backend ended. `silent`: neither accepted nor refused in time. */
+export type ConnectionEnd = 'opened' | 'refused' | 'silent';
+
+/**
+ * Resolves to true when a connection opens after one was refused: between them the old process
+ * closed its port, however long it took to end, and an open port alone may still be the old one's.
+ * Resolves to false after `atMostMs`, when no old process can be left, or when `signal` aborts.
+ */
+export async function backendReplaced(
+  { look, atMostMs }: { readonly look: () => Promise<ConnectionEnd>; readonly atMostMs: number },
+  signal: AbortSignal,
+): Promise<boolean> {
+  let over = false;
+  const timer = setTimeout(() => {
+    over = true;
+  }, atMostMs);
+  timer.unref();
+  let refused = false;
+  try {
+    while (!over && !signal.aborted) {
+      const end = await look();
+      if (end === 'opened' && refused) return true;
+      refused ||= end === 'refused';
+      await new Promise((resolve) => setTimeout(resolve, CONNECT_EVERY_MS).unref());
+    }
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Opens a connection, sends nothing and closes it. */
+export function tryConnection(host: string, port: number, atMostMs = CONNECT_MS): Promise<ConnectionEnd> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: atMostMs });
+    const end = (result: ConnectionEnd) => (): void => {
+      socket.destroy();
+      resolve(result);
+    };
+    socket.once('connect', end('opened'));
+    // A start blocks the event loop for longer than this: a connection may wait to be noticed.
+    socket.once('timeout', () => setImmediate(end('silent')));
+    socket.on('error', end('refused'));
+  });
 }

@@ -2,8 +2,7 @@
 
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
-import { UsageError } from '../../src/cli/exit-code.ts';
-import { defineCommand, repeated } from '../../src/cli/program.ts';
+import { defineCommand, repeated, UsageError } from '../../src/cli/program.ts';
 import { MAX_YAML_BYTES } from '../../src/config/document/parse.ts';
 import { DOLLAR } from '../../src/config/sections/short-form.ts';
 import { importOpenApi } from './import.ts';

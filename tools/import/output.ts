@@ -2,10 +2,9 @@
 
 import { existsSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { type Document, isMap, parseDocument, stringify } from 'yaml';
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import type { WrittenResource } from '../../src/config/document/document.ts';
-import { MAX_YAML_BYTES } from '../../src/config/document/parse.ts';
-import { MAX_CONFIG_BYTES, readBoundedFile } from '../../src/config/document/read.ts';
+import { MAX_CONFIG_BYTES, MAX_YAML_BYTES, readBoundedFile } from '../../src/config/document/parse.ts';
 import { isObject, type JsonObject } from '../../src/json/types.ts';
 
 type Resources = Readonly<Record<string, WrittenResource>>;

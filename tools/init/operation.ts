@@ -1,6 +1,6 @@
 /** A resource of an operation as the command line has it, such as `GET /reports/{city}`. */
 
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import type { WrittenResource } from '../../src/config/document/document.ts';
 import { idOf } from '../../src/config/sections/short-form.ts';
 import type { JsonObject } from '../../src/json/types.ts';

@@ -1,9 +1,8 @@
 /** Makes any configuration one of the local world: local money, a store of its own, loopback. */
 
 import { isMapping, type Mapping, type Step, schemaAt, toldName } from '../../src/config/document/member.ts';
-import type { Environment } from '../../src/config/document/read.ts';
-import { environmentOverrides, expand } from '../../src/config/expand.ts';
-import { parseConfig } from '../../src/config/load.ts';
+import type { Environment } from '../../src/config/document/parse.ts';
+import { environmentOverrides, expand, parseConfig } from '../../src/config/load.ts';
 import { DOLLAR } from '../../src/config/sections/short-form.ts';
 import { ConfigError, type ConfigProblem, memberPath, ProblemList } from '../../src/problems/problem.ts';
 import type { Chain } from './chain.ts';

@@ -6,9 +6,9 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { processSettings } from '../../src/cli/process-settings.ts';
+import { processSettings } from '../../src/cli/checked-start.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
-import type { Environment } from '../../src/config/document/read.ts';
+import type { Environment } from '../../src/config/document/parse.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { LOCAL_CHAIN_ID, LOCAL_TOKEN, TEST_BUYER } from '../../src/payments/pricing/networks.ts';
 import { ConfigError, type ConfigProblem, checkAll } from '../../src/problems/problem.ts';

@@ -1,6 +1,6 @@
 /** `acg mandate close` and `direct`: mandates for the checkout of one challenge, as headers. */
 
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import { keccak256 } from '../../src/crypto/keccak.ts';
 import { type ReadChallenge, readChallenge } from './challenge.ts';
 import { type Content, closedCheckout, closedPayment } from './maker/contents.ts';

@@ -1,6 +1,6 @@
 /** The limits of an open payment mandate, from the options of `mandate open`. */
 
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import type { ReadChallenge } from './challenge.ts';
 import {
   allowedInstruments,

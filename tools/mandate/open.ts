@@ -1,6 +1,6 @@
 /** `acg mandate open`: the provider signs open mandates for an agent, and writes them to a file. */
 
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import { isObject } from '../../src/json/types.ts';
 import { type ReadChallenge, readChallenge } from './challenge.ts';
 import { named, readJson, writeNew } from './files.ts';

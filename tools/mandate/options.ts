@@ -1,8 +1,7 @@
 /** The options of `acg mandate`. */
 
 import { type Command, Option } from 'commander';
-import { UsageError } from '../../src/cli/exit-code.ts';
-import { repeated } from '../../src/cli/program.ts';
+import { repeated, UsageError } from '../../src/cli/program.ts';
 import { FREQUENCIES } from './maker/constraints.ts';
 
 /** All options; each command takes some of them. */

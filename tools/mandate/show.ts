@@ -1,6 +1,6 @@
 /** `acg mandate show`: prints headers, envelopes, presentations and receipts, token by token. */
 
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import { isObject, type Json } from '../../src/json/types.ts';
 import { readText } from './files.ts';
 import { hashOf } from './maker/tokens.ts';

@@ -3,7 +3,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { NoInputError } from '../../src/cli/exit-code.ts';
+import { NoInputError } from '../../src/cli/program.ts';
 import { readSigningKey, type SigningKey } from '../../src/crypto/signing-key.ts';
 import { isObject } from '../../src/json/types.ts';
 import { readJson, readText, writeNew } from './files.ts';

@@ -1,7 +1,7 @@
 /** Asks a person before money moves. */
 
 import { createInterface } from 'node:readline/promises';
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 
 /**
  * @param terms what is agreed to

@@ -1,8 +1,7 @@
 /** `acg pay`: buys one resource as an agent would, after asking a person. */
 
 import { type Command, InvalidArgumentError } from 'commander';
-import { UnavailableError } from '../../src/cli/exit-code.ts';
-import { defineCommand, repeated } from '../../src/cli/program.ts';
+import { defineCommand, repeated, UnavailableError } from '../../src/cli/program.ts';
 import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/networks.ts';
 import { agreed } from './agreed.ts';
 import type { Challenge, Channel, Reply, SignedPayment } from './channel.ts';

@@ -1,7 +1,7 @@
 /** Signed payments in files, so that one whose answer was lost can be sent again later. */
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import { jsonOf, members, type SignedPayment } from './channel.ts';
 
 /**

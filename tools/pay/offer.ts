@@ -1,7 +1,7 @@
 /** The offer of a challenge that can be paid, in words that a person can judge. */
 
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import { eip155ChainId, KNOWN_NETWORKS, LOCAL_CHAIN_ID, LOCAL_TOKEN } from '../../src/payments/pricing/networks.ts';
 import { LOCAL_CURRENCY } from '../local-world/token.ts';
 

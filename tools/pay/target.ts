@@ -1,7 +1,7 @@
 /** What is called: an address in place, an invoke URL, or a resource of a gateway by its name. */
 
 import { readFileSync } from 'node:fs';
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import { a2aChannel } from './a2a.ts';
 import { type Channel, jsonOf } from './channel.ts';
 import { httpChannel } from './http.ts';

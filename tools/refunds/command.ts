@@ -5,8 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { UsageError } from '../../src/cli/exit-code.ts';
-import { addSubcommand, CONFIG_OPTION, repeated } from '../../src/cli/program.ts';
+import { addSubcommand, CONFIG_OPTION, repeated, UsageError } from '../../src/cli/program.ts';
 import { refundsCommand as listCommand, unitsOf } from '../../src/cli/refunds.ts';
 import { requireStoreFile, withStoreAndNode } from '../../src/cli/with-store.ts';
 import { loadConfig } from '../../src/config/load.ts';

@@ -1,6 +1,6 @@
 /** The refunds that a store has due, as `acg refunds pay` and `record` take them. */
 
-import { UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/program.ts';
 import { refundNonce } from '../../src/payments/x402/refund/transfer.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/documents/store.ts';

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { NoInputError, UsageError } from '../../src/cli/exit-code.ts';
+import { NoInputError, UsageError } from '../../src/cli/program.ts';
 import { bytesHex } from '../../src/payments/x402/evm/calldata.ts';
 import { isPublishedKey } from '../../src/payments/x402/evm/published-keys.ts';
 import { canonicalSignature, prepareRecovery, readAccountSignature } from '../../src/payments/x402/evm/signature.ts';

@@ -1,7 +1,7 @@
 /** `acg vectors ap2`: presents the cases of a file (ap2 15) to the verifier and the register. */
 
 import { randomUUID } from 'node:crypto';
-import { UnavailableError } from '../../src/cli/exit-code.ts';
+import { UnavailableError } from '../../src/cli/program.ts';
 import { ERRORS } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { createIssuedCheckouts } from '../../src/mandates/ap2/checkout.ts';

@@ -2,9 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { NoInputError } from '../../src/cli/exit-code.ts';
 import { visible } from '../../src/cli/output.ts';
-import { defineCommand } from '../../src/cli/program.ts';
+import { defineCommand, NoInputError } from '../../src/cli/program.ts';
 import { parseStrictJson } from '../../src/json/strict.ts';
 import { isObject, type JsonObject } from '../../src/json/types.ts';
 import { checkTogether, readKept } from './documents.ts';

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { kustomize } from '../../spec/deploy/kubectl.ts';
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
-import { optionsSource } from '../../src/sidecar/injector/options-source.ts';
+import { optionsSource } from '../../src/sidecar/injector/open-injector.ts';
 import type { Cluster } from './judge.ts';
 
 /** A namespace in which a pod may do without the gateway. */

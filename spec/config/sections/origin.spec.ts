@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { addressOverlaps } from '../../../src/config/sections/address-overlaps.ts';
+import { addressOverlaps } from '../../../src/config/sections/resources.ts';
 import type { ResourceConfig } from '../../../src/resources/settings.ts';
 import { pathShape } from '../../../src/resources/url-template.ts';
 import { type Changes, load, problems } from '../document/document.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { processSettings } from '../../../src/cli/process-settings.ts';
+import { processSettings } from '../../../src/cli/checked-start.ts';
 import { ProblemList } from '../../../src/problems/problem.ts';
 import { type AppProbeSettings, readAppProbes } from '../../../src/sidecar/app-probe-settings.ts';
 import { injectPod } from '../../../src/sidecar/injection/inject-pod.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parse } from 'yaml';
-import { ManifestError, readManifests, writeYaml } from '../../../src/sidecar/injection/manifest-text.ts';
+import { ManifestError, readManifests, writeYaml } from '../../../src/sidecar/injection/component.ts';
 
 describe('the text of manifests', () => {
   it('means what kubectl reads in it', () => {

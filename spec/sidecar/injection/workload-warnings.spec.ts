@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { USUAL_OPTIONS } from '../../../src/sidecar/injection/options.ts';
-import { workloadWarnings } from '../../../src/sidecar/injection/workload-warnings.ts';
-import { injectObject, type Manifest } from '../../../src/sidecar/injection/workloads.ts';
+import { injectObject, type Manifest, workloadWarnings } from '../../../src/sidecar/injection/workloads.ts';
 
 const CONFIG = 'agent-commerce-gateway-config';
 const SECRET = 'agent-commerce-gateway-secret';

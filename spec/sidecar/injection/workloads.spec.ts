@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { readManifests } from '../../../src/sidecar/injection/component.ts';
 import { injectPod } from '../../../src/sidecar/injection/inject-pod.ts';
-import { readManifests } from '../../../src/sidecar/injection/manifest-text.ts';
 import { USUAL_OPTIONS } from '../../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../../src/sidecar/injection/pod.ts';
 import { injectObject, titleOf } from '../../../src/sidecar/injection/workloads.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { MalformedReview, readAdmissionRequest } from '../../../src/sidecar/injector/admission-request.ts';
+import { MalformedReview, readAdmissionRequest } from '../../../src/sidecar/injector/review.ts';
 import { bytesOf, RECORDED_POD, reviewOf } from './reviews.ts';
 
 const DEEPEST = 64;

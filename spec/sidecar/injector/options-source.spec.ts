@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { type InjectionOptions, USUAL_OPTIONS } from '../../../src/sidecar/injection/options.ts';
-import { optionsSource } from '../../../src/sidecar/injector/options-source.ts';
+import { optionsSource } from '../../../src/sidecar/injector/open-injector.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 
 /** The values that the ConfigMap of the admission policies has. */

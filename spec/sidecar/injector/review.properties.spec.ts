@@ -6,8 +6,7 @@ import jsonPatch from 'fast-json-patch';
 import { injectPod } from '../../../src/sidecar/injection/inject-pod.ts';
 import { USUAL_OPTIONS } from '../../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../../src/sidecar/injection/pod.ts';
-import { MalformedReview, readAdmissionRequest } from '../../../src/sidecar/injector/admission-request.ts';
-import { review } from '../../../src/sidecar/injector/review.ts';
+import { MalformedReview, readAdmissionRequest, review } from '../../../src/sidecar/injector/review.ts';
 import { ARBITRARY_POD } from '../injection/arbitrary-pods.ts';
 import { bytesOf, reviewOf } from './reviews.ts';
 

@@ -3,8 +3,7 @@ import { describe, it } from 'node:test';
 import { type Injection, injectPod } from '../../../src/sidecar/injection/inject-pod.ts';
 import { USUAL_OPTIONS } from '../../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../../src/sidecar/injection/pod.ts';
-import { readAdmissionRequest } from '../../../src/sidecar/injector/admission-request.ts';
-import { type Review, review } from '../../../src/sidecar/injector/review.ts';
+import { type Review, readAdmissionRequest, review } from '../../../src/sidecar/injector/review.ts';
 import { bytesOf, RECORDED_POD, reviewOf } from './reviews.ts';
 
 const OWN = 'agent-commerce-system';

@@ -6,7 +6,7 @@ import {
   observe,
   renderCheck,
   UNSEEN,
-} from '../../../src/telemetry/health/readiness.ts';
+} from '../../../src/telemetry/health/monitor.ts';
 
 /** The looks, and the status after each. */
 interface Course {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { LINES_A_SECOND, type ThrottleTime, throttled } from '../../../src/telemetry/log/log-throttle.ts';
+import { LINES_A_SECOND, type ThrottleTime, throttled } from '../../../src/telemetry/log/log.ts';
 
 /** A clock that stands until it is moved, milliseconds. */
 function clock(): ThrottleTime & { advance(ms: number): void } {

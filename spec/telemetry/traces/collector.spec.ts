@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ConfigError } from '../../../src/problems/problem.ts';
-import { collectorFrom } from '../../../src/telemetry/traces/collector.ts';
+import { collectorFrom } from '../../../src/telemetry/traces/tracing.ts';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
-import { UsageError } from '../../../src/cli/exit-code.ts';
+import { UsageError } from '../../../src/cli/program.ts';
 import { KNOWN_NETWORKS, LOCAL_TOKEN } from '../../../src/payments/pricing/networks.ts';
 import { isAbove, networkName, payableOffer, plain, priceOf } from '../../../tools/pay/offer.ts';
 

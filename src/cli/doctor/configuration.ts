@@ -3,7 +3,7 @@
 import { headWarnings } from '../../app/head-room.ts';
 import { warningsOf } from '../../app/route-warnings.ts';
 import type { GatewayConfig } from '../../config/document/config.ts';
-import { configPath } from '../../config/document/read.ts';
+import { configPath } from '../../config/document/parse.ts';
 import { ConfigError } from '../../problems/problem.ts';
 import { type Catalogue, compileCatalogue } from '../../resources/catalogue.ts';
 import { checkedStart } from '../checked-start.ts';

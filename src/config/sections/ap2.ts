@@ -11,7 +11,7 @@ import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';
 import { FORBIDDEN_HOST, hostKind, readHttpUrl } from '../document/endpoints.ts';
-import { pemCertificates, readBoundedFile } from '../document/read.ts';
+import { pemCertificates, readBoundedFile } from '../document/parse.ts';
 import { type KeyUses, readP256Jwk } from './keys.ts';
 import type { PriceAsset } from './resources.ts';
 

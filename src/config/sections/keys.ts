@@ -6,7 +6,7 @@ import { readJwk } from '../../mandates/ap2/keys.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';
-import { KEY_TEXT } from '../document/secrets.ts';
+import { KEY_TEXT } from '../document/member.ts';
 
 const CARD_KEY = 'protocols.a2a.signingKey';
 const SIGNING = 'signing';

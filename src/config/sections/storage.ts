@@ -7,7 +7,7 @@ import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { RedisAddress, RedisNode, StorageConfig } from '../../store/port/settings.ts';
 import { readRedisUrl } from '../../store/redis/url.ts';
 import type { ConfigDocument } from '../document/document.ts';
-import { pemCertificates } from '../document/read.ts';
+import { pemCertificates } from '../document/parse.ts';
 import { SecretUses } from './keys.ts';
 
 type RedisDocument = NonNullable<ConfigDocument['storage']['redis']>;

@@ -3,7 +3,7 @@
 import { byId, element } from './dom.js';
 
 /**
- * @typedef {import('../../telemetry/health/readiness.ts').ReadinessCheck} ReadinessCheck
+ * @typedef {import('../../telemetry/health/monitor.ts').ReadinessCheck} ReadinessCheck
  * @typedef {import('./session.js').Session} Session
  */
 

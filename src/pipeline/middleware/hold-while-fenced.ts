@@ -2,7 +2,7 @@
 
 import type { NextFunction, RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { Fence } from '../../sidecar/fence.ts';
+import type { Fence } from '../../sidecar/lifecycle.ts';
 
 /** A call that was held for too long is refused; an offer was answered before it came here. */
 export function holdWhileFenced(fence: Pick<Fence, 'up' | 'pass'>): RequestHandler {

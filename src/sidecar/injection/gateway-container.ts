@@ -1,10 +1,20 @@
 /** The gateway's container and volumes in an injected pod, with every default spelled out. */
 
-import { foreignMounts, foreignVariables } from './additions.ts';
 import * as names from './names.ts';
+import { ENV_HEADERS, ENV_PRESTOP, ENV_PRESTOP_SECONDS, PROBES, RELEASE_PATH } from './names.ts';
 import type { InjectionOptions } from './options.ts';
-import type { Originals } from './originals.ts';
-import type { Container, EnvVar, HttpGet, Probe, Volume } from './pod.ts';
+import {
+  type Container,
+  type EnvVar,
+  type Hook,
+  type HttpGet,
+  namedPort,
+  type Probe,
+  quoted,
+  Refusal,
+  type Volume,
+  type VolumeMount,
+} from './pod.ts';
 
 /** What the pod decides about its gateway. */
 export interface Placement {
@@ -143,4 +153,162 @@ function variable(name: string, text: string): EnvVar {
 /** The text of a variable that `variable` wrote. */
 export function variableText(env: readonly EnvVar[], name: string): string | undefined {
   return env.find((entry) => entry.name === name)?.value?.replaceAll('$$', '$');
+}
+
+const OWN_DIRECTORIES = [names.CONFIG_DIRECTORY, names.SECRET_DIRECTORY, names.TOKEN_DIRECTORY];
+
+/**
+ * Read by Node, its OpenSSL and the loader of libraries before the code of the gateway, or saying
+ * whom it asks in place of the address that the configuration names.
+ */
+const STEERING = /^(?:NODE_|LD_|SSL_|OPENSSL_)|^PATH$|_(?:PROXY|proxy)$/;
+
+/** Without those whose names belong to injection, also where it does not write them this time. */
+function foreignVariables(env: readonly EnvVar[], { secretKeys }: InjectionOptions): readonly EnvVar[] {
+  const requests = [...names.PROBES.map(({ env: name }) => name), names.ENV_PRESTOP];
+  const own = new Set([
+    'AGENT_COMMERCE_CONFIG',
+    ...secretKeys.map((key) => `${key}_FILE`),
+    names.ENV_MERCHANT,
+    names.ENV_DRAIN_SECONDS,
+    names.ENV_DRAIN_BUDGET,
+    names.ENV_MERCHANT_GRACE,
+    names.ENV_PRESTOP_SECONDS,
+    ...requests.flatMap((name) => [name, `${name}${names.ENV_HEADERS}`]),
+  ]);
+  return env.filter(({ name }) => !own.has(name));
+}
+
+/** Without those that injection replaces. */
+function foreignMounts(mounts: readonly VolumeMount[]): readonly VolumeMount[] {
+  return mounts.filter(({ mountPath }) => !OWN_DIRECTORIES.includes(mountPath));
+}
+
+/** Why the additions cannot stay; undefined when they can. */
+export function additionFault(
+  { env = [], volumeMounts = [] }: Container,
+  options: InjectionOptions,
+): string | undefined {
+  const variable = foreignVariables(env, options).find(({ name }) => STEERING.test(name));
+  if (variable !== undefined)
+    return `container ${names.GATEWAY_CONTAINER} has variable ${variable.name}, which could change what its image runs or whom it asks; remove it`;
+  const mount = foreignMounts(volumeMounts).find(({ mountPath }) => isOverGateway(mountPath));
+  if (mount !== undefined)
+    return `container ${names.GATEWAY_CONTAINER} has a mount at ${mount.mountPath}, over files of the gateway or with .. in it; use another path`;
+  return undefined;
+}
+
+/** Whether the path equals, lies under or lies above one that the gateway lives by. */
+function isOverGateway(mountPath: string): boolean {
+  // A path that is relative counts from the root. What `..` leaves depends on links of the image.
+  const steps = mountPath.split('/').filter((step) => step !== '' && step !== '.');
+  const path = `/${steps.map((step) => `${step}/`).join('')}`;
+  return (
+    steps.includes('..') ||
+    names.GUARDED_PATHS.some((guarded) => path.startsWith(`${guarded}/`) || `${guarded}/`.startsWith(path))
+  );
+}
+
+/** Addresses that mean the merchant; the kubelet would take them for the node's own. */
+const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(['', 'localhost', '127.0.0.1']);
+const WRITTEN_URL = /^(https?):\/\/127\.0\.0\.1:([1-9]\d{0,4})(\/.*)$/s;
+
+/** A request that the gateway makes to the merchant in the kubelet's place. */
+interface LoopbackRequest {
+  readonly url: string;
+  /** Lines `Name: value`; undefined when there are none. */
+  readonly headers: string | undefined;
+}
+
+type ProbeMember = (typeof PROBES)[number]['member'];
+
+/** The merchant's own preStop, in as far as the gateway can run it in the merchant's place. */
+type OwnPreStop =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'request'; readonly request: LoopbackRequest }
+  | { readonly kind: 'sleep'; readonly seconds: number }
+  /** Stays as it is: an `exec`, or a request to somewhere else. */
+  | { readonly kind: 'kept'; readonly hook: Hook };
+
+export interface Originals {
+  readonly probes: ReadonlyMap<ProbeMember, LoopbackRequest>;
+  readonly preStop: OwnPreStop;
+}
+
+/** @throws Refusal */
+export function readOriginals(container: Container, earlier: readonly EnvVar[], management: number): Originals {
+  const probes = new Map<ProbeMember, LoopbackRequest>();
+  for (const { member, path, env } of PROBES) {
+    const httpGet = container[member]?.httpGet;
+    if (httpGet === undefined) continue;
+    const asked = `the ${member} of container ${container.name}`;
+    if (isOwn(httpGet, path, management)) probes.set(member, remembered(earlier, env, asked));
+    else if (isLoopback(httpGet)) probes.set(member, loopbackRequest(httpGet, container, asked));
+  }
+  return { probes, preStop: readPreStop(container, earlier, management) };
+}
+
+function readPreStop(container: Container, earlier: readonly EnvVar[], management: number): OwnPreStop {
+  const hook = container.lifecycle?.preStop;
+  if (hook?.exec !== undefined) return { kind: 'kept', hook };
+  if (hook?.sleep !== undefined) return { kind: 'sleep', seconds: hook.sleep.seconds ?? 0 };
+  const asked = `the preStop of container ${container.name}`;
+  if (hook?.httpGet === undefined) return { kind: 'none' };
+  if (isOwn(hook.httpGet, RELEASE_PATH, management)) return rememberedPreStop(earlier, asked);
+  if (!isLoopback(hook.httpGet)) return { kind: 'kept', hook };
+  return { kind: 'request', request: loopbackRequest(hook.httpGet, container, asked) };
+}
+
+function rememberedPreStop(earlier: readonly EnvVar[], asked: string): OwnPreStop {
+  const seconds = variableText(earlier, ENV_PRESTOP_SECONDS);
+  if (seconds !== undefined && /^\d{1,9}$/.test(seconds)) return { kind: 'sleep', seconds: Number(seconds) };
+  if (variableText(earlier, ENV_PRESTOP) === undefined) return { kind: 'none' };
+  return { kind: 'request', request: remembered(earlier, ENV_PRESTOP, asked) };
+}
+
+/** Whether the handler already asks the gateway. */
+function isOwn({ port, path }: HttpGet, ownPath: string, management: number): boolean {
+  return port === management && path === ownPath;
+}
+
+function isLoopback({ host = '' }: HttpGet): boolean {
+  return LOOPBACK_HOSTS.has(host);
+}
+
+function remembered(earlier: readonly EnvVar[], name: string, asked: string): LoopbackRequest {
+  const url = variableText(earlier, name);
+  if (url === undefined || !WRITTEN_URL.test(url))
+    throw new Refusal(`${asked} already asks the gateway, and what it asked before is lost; write the merchant's own`);
+  return { url, headers: variableText(earlier, `${name}${ENV_HEADERS}`) };
+}
+
+/** As the kubelet would send it, to the merchant's loopback address. */
+function loopbackRequest(httpGet: HttpGet, container: Container, asked: string): LoopbackRequest {
+  const { port, path = '', scheme = 'HTTP', httpHeaders = [] } = httpGet;
+  const number = typeof port === 'number' ? port : namedPort(container, port, asked);
+  const broken = httpHeaders.find(({ name, value = '' }) => /[\r\n]/.test(name + value));
+  if (broken !== undefined)
+    throw new Refusal(`${asked} sends header ${quoted(broken.name)} with a line break; a header is one line`);
+  return {
+    // The slash keeps a path such as `@elsewhere` from becoming part of the address.
+    url: `${scheme.toLowerCase()}://127.0.0.1:${number}${path.startsWith('/') ? '' : '/'}${path}`,
+    headers:
+      httpHeaders.length === 0 ? undefined : httpHeaders.map(({ name, value = '' }) => `${name}: ${value}`).join('\n'),
+  };
+}
+
+/** The handler that a request of an earlier injection stands for. */
+export function handlerOf({ url, headers }: LoopbackRequest): HttpGet {
+  const [, scheme = 'http', port, path = '/'] = WRITTEN_URL.exec(url) ?? [];
+  return {
+    path,
+    port: Number(port),
+    scheme: scheme.toUpperCase(),
+    ...(headers === undefined ? {} : { httpHeaders: headers.split('\n').map(headerOf) }),
+  };
+}
+
+function headerOf(line: string): { readonly name: string; readonly value: string } {
+  const at = line.indexOf(': ');
+  return { name: line.slice(0, at), value: line.slice(at + 2) };
 }

@@ -1,15 +1,31 @@
 /** Puts the gateway into a pod: the one meaning that every way of injection has. */
 
+import { isDeepStrictEqual } from 'node:util';
 import { nearest } from '../../problems/nearest.ts';
-import { gatewayContainer, gatewayVolumes, type Placement, variableText } from './gateway-container.ts';
-import { type PatchOperation, patchBetween } from './json-patch.ts';
-import { findMerchant, type Merchant } from './merchant.ts';
+import {
+  gatewayContainer,
+  gatewayVolumes,
+  handlerOf,
+  type Originals,
+  type Placement,
+  readOriginals,
+  variableText,
+} from './gateway-container.ts';
 import * as names from './names.ts';
 import { hookHeader, PROBES, RELEASE_PATH } from './names.ts';
 import type { InjectionOptions } from './options.ts';
-import { handlerOf, type Originals, readOriginals } from './originals.ts';
-import type { Container, Hook, Pod, PodMetadata, Volume } from './pod.ts';
-import { quoted, Refusal, sentence } from './refusal.ts';
+import {
+  type Container,
+  findMerchant,
+  type Hook,
+  type Merchant,
+  type Pod,
+  type PodMetadata,
+  quoted,
+  Refusal,
+  sentence,
+  type Volume,
+} from './pod.ts';
 import { refuseUnfit } from './unfit.ts';
 
 const SECONDS = /^[1-9]\d{0,4}$/;
@@ -262,4 +278,40 @@ function podWarnings({ spec }: Pod, { container }: Merchant): readonly string[] 
       ? ['shareProcessNamespace lets other containers of the pod read the secrets of the gateway through /proc']
       : []),
   ];
+}
+
+interface PatchOperation {
+  readonly op: 'add';
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/**
+ * One `add` with the whole new value for each changed member of `metadata`, `spec` and each
+ * container: an `add` replaces a member that is there, and needs only its parent to be there.
+ */
+function patchBetween(before: Pod, after: Pod): readonly PatchOperation[] {
+  const { containers: containersBefore, ...specBefore } = before.spec;
+  const { containers: containersAfter, ...specAfter } = after.spec;
+  return [
+    ...(before.metadata === undefined
+      ? changes('', {}, after.metadata === undefined ? {} : { metadata: after.metadata })
+      : changes('/metadata', before.metadata, after.metadata ?? {})),
+    ...changes('/spec', specBefore, specAfter),
+    ...containersAfter.flatMap((container, index) =>
+      changes(`/spec/containers/${index}`, containersBefore[index] ?? {}, container),
+    ),
+  ];
+}
+
+function changes(path: string, before: object, after: object): readonly PatchOperation[] {
+  const had = new Map<string, unknown>(Object.entries(before));
+  return Object.entries(after)
+    .filter(([name, value]) => !had.has(name) || !isDeepStrictEqual(had.get(name), value))
+    .map(([name, value]) => ({ op: 'add', path: `${path}/${pointer(name)}`, value }));
+}
+
+/** A member's name inside a JSON pointer (RFC 6901). */
+export function pointer(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -1,12 +1,10 @@
 /** Finds what keeps a pod from taking the gateway, whatever its merchant: shape and conflicts. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { additionFault } from './additions.ts';
-import { gatewayVolumes } from './gateway-container.ts';
+import { additionFault, gatewayVolumes } from './gateway-container.ts';
 import { AGENTS_PORT, GATEWAY_CONTAINER, MANAGEMENT_PORT } from './names.ts';
 import type { InjectionOptions } from './options.ts';
-import type { Pod, PodSpec } from './pod.ts';
-import { Refusal } from './refusal.ts';
+import { type Pod, type PodSpec, Refusal } from './pod.ts';
 
 /** @throws Refusal */
 export function refuseUnfit(pod: Pod, options: InjectionOptions): void {

@@ -1,23 +1,26 @@
 /** Opens an injector: its mounted files, its two listeners, its log lines, and its end. */
 
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import { watchDirectories } from '../../config/reload.ts';
 import { ConfigError } from '../../problems/problem.ts';
 import { listenOn } from '../../server/http/listen-on.ts';
-import type { Log } from '../../telemetry/log/log.ts';
-import { throttled } from '../../telemetry/log/log-throttle.ts';
+import { type Log, throttled } from '../../telemetry/log/log.ts';
+import { createDurations } from '../../telemetry/metrics/durations.ts';
 import { injectPod } from '../injection/inject-pod.ts';
-import { readAdmissionRequest } from './admission-request.ts';
-import { type Identity, readClientAuthority, readIdentity } from './identity.ts';
-import { type InjectorMetrics, injectorMetrics, type Reloaded } from './metrics.ts';
-import { optionsSource } from './options-source.ts';
-import { review } from './review.ts';
-import type { RefusalListener } from './review-handler.ts';
-import { createInjectorServer } from './server.ts';
+import { type InjectionOptions, readOptions } from '../injection/options.ts';
+import { REVIEW_RESULTS, readAdmissionRequest, review } from './review.ts';
+import {
+  createInjectorServer,
+  type Identity,
+  type RefusalListener,
+  readClientAuthority,
+  readIdentity,
+} from './server.ts';
 
 /** Longest name in a line of the log, characters. */
 const MAX_NAME = 253;
@@ -307,4 +310,121 @@ export function mountedFiles<T>({ files, read, onChange, onRejected, pollMs }: M
 
 function contentsOf(files: readonly string[]): readonly string[] {
   return files.map((file) => readFileSync(file, 'utf8'));
+}
+
+/** The keys of the ConfigMap that the validating policy reads too. */
+const KEYS = [
+  'image',
+  'imagePullPolicy',
+  'configMap',
+  'secret',
+  'secretKeys',
+  'agentsPort',
+  'managementPort',
+  'drainSeconds',
+  'cpuRequest',
+  'memoryRequest',
+  'memoryLimit',
+] as const;
+type Key = (typeof KEYS)[number];
+
+interface OptionsSource {
+  readonly files: readonly string[];
+  /** @throws ConfigError */
+  readonly read: (contents: readonly string[]) => InjectionOptions;
+}
+
+/**
+ * A file is read as `readOptions` says. A directory is the mounted ConfigMap of the
+ * validating policy: webhook and policy have one image of the gateway.
+ */
+export function optionsSource(path: string): OptionsSource {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true)
+    return { files: [path], read: ([text = '']) => readOptions(text) };
+  return {
+    files: KEYS.map((key) => join(path, key)),
+    read: (contents) => readOptions(JSON.stringify(documentOf(contents))),
+  };
+}
+
+/** The document of `readOptions`, from the contents in the order of the keys. */
+function documentOf(contents: readonly string[]): object {
+  const value = (key: Key): string => (contents[KEYS.indexOf(key)] ?? '').trim();
+  return {
+    image: value('image'),
+    imagePullPolicy: value('imagePullPolicy'),
+    configMap: value('configMap'),
+    secret: value('secret'),
+    secretKeys: listIn(value('secretKeys')),
+    ports: { agents: numberIn(value('agentsPort')), management: numberIn(value('managementPort')) },
+    drainSeconds: numberIn(value('drainSeconds')),
+    resources: {
+      requests: { cpu: value('cpuRequest'), memory: value('memoryRequest') },
+      limits: { memory: value('memoryLimit') },
+    },
+  };
+}
+
+function listIn(text: string): readonly string[] {
+  return text.split(',').map((item) => item.trim());
+}
+
+/** What is no number stays as it is, and is refused with the words of the option. */
+function numberIn(text: string): unknown {
+  return /^\d{1,9}$/.test(text) ? Number(text) : text;
+}
+
+/** `malformed`: no review could be read, and the answer was an HTTP status. */
+const RESULTS = [...REVIEW_RESULTS, 'malformed'] as const;
+const RELOADED = ['certificate', 'client_authority', 'options'] as const;
+
+type Reloaded = (typeof RELOADED)[number];
+
+type InjectorMetrics = ReturnType<typeof injectorMetrics>;
+
+/** `expiresAt`: of the certificate that is served, milliseconds since 1970. */
+function injectorMetrics(expiresAt: () => number) {
+  const registry = new Registry();
+  const registers = [registry];
+  const durations = createDurations();
+  collectDefaultMetrics({ register: registry });
+  const reviews = new Counter({
+    name: 'acg_injector_reviews_total',
+    help: 'Admission reviews by result; malformed ones were refused with an HTTP status.',
+    labelNames: ['result'] as const,
+    registers,
+  });
+  const reloads = new Counter({
+    name: 'acg_injector_reloads_total',
+    help: 'Changes of mounted files by result; after a rejected one the last good content stays.',
+    labelNames: ['what', 'result'] as const,
+    registers,
+  });
+  const seconds = durations.histogram(
+    'acg_injector_review_seconds',
+    'Time from the last byte of a request to its answer.',
+    'result',
+  );
+  // An unused label is not shown: an alert on its growth needs the zero.
+  for (const result of RESULTS) reviews.inc({ result }, 0);
+  for (const what of RELOADED) for (const result of ['reloaded', 'rejected']) reloads.inc({ what, result }, 0);
+  new Gauge({
+    name: 'acg_injector_certificate_expiry_seconds',
+    help: 'Seconds until the certificate that is served expires; negative when it has.',
+    registers,
+    collect() {
+      this.set((expiresAt() - Date.now()) / 1_000);
+    },
+  });
+  return {
+    reviewed(result: (typeof REVIEW_RESULTS)[number], ms: number): void {
+      reviews.inc({ result });
+      seconds(result).took(ms);
+    },
+    /** A request got no answer of admission. */
+    malformed: () => reviews.inc({ result: 'malformed' }),
+    reloaded: (what: Reloaded, result: 'reloaded' | 'rejected') => reloads.inc({ what, result }),
+    contentType: registry.contentType,
+    text: async () => [await registry.metrics(), durations.text()].join('\n'),
+  };
 }

@@ -1,10 +1,12 @@
 /** Looks at the components in the background, for `/ready` and the discovery document. */
 
+import { Router } from 'express';
 import type { IssuerTrust } from '../../mandates/ap2/issuers.ts';
 import type { PaymentRail } from '../../payments/x402/wire/types.ts';
+import { sendJson } from '../../server/http/respond.ts';
+import { allowOnly } from '../../server/http/target.ts';
 import type { Store } from '../../store/documents/store.ts';
 import { inTime } from '../../time/time.ts';
-import { type CheckState, type Observation, observe, type ReadinessCheck, renderCheck, UNSEEN } from './readiness.ts';
 
 /** Between two rounds of looks, milliseconds. */
 const ROUND_MS = 2_000;
@@ -17,7 +19,7 @@ const BACKEND = { name: 'backend' } as const;
 const LATE = { found: 'unreachable', cause: 'no answer in time' } as const;
 
 /** A component that is looked at in the background. `cause`: why it is not ok. */
-export interface Watched {
+interface Watched {
   readonly name: string;
   readonly kind: 'store' | 'payment-provider' | 'authorization-provider';
   readonly look: () => Promise<{ readonly found: Observation; readonly cause?: string }>;
@@ -35,7 +37,7 @@ export interface Readiness {
 }
 
 /** An adapter's health as the discovery document shows it; `checkedAt` ISO 8601. */
-export interface AdapterHealth {
+interface AdapterHealth {
   readonly status: ReadinessCheck['status'];
   readonly checkedAt: string;
 }
@@ -193,4 +195,81 @@ export function watched(parts: {
       .filter(([, protocol]) => protocol.enabled)
       .map(([name]) => name),
   };
+}
+
+/** A component's check as `/ready` shows it (specification 2). */
+export interface ReadinessCheck {
+  readonly name: string;
+  readonly status: 'pass' | 'warn' | 'fail';
+  readonly detail?: ReadinessDetail;
+}
+
+/** The closed vocabulary of contract 2; causes go to the log. */
+type ReadinessDetail =
+  | `${'store' | 'adapter' | 'payment-provider' | 'authorization-provider'}-${'degraded' | 'unreachable'}`
+  | 'backend-exposed'
+  | 'backend-unreachable'
+  | 'store-unwritable'
+  | 'draining'
+  | 'starting';
+
+/** The result of one look at a component. */
+export type Observation = 'ok' | 'degraded' | 'unreachable' | 'unwritable';
+
+/** The state between looks. Times in milliseconds of a monotonic clock. */
+export interface CheckState {
+  readonly status: ReadinessCheck['status'];
+  readonly last: Observation;
+  readonly failures: number;
+  readonly lastGoodAt: number;
+}
+
+/** Failed looks in a row that turn `warn` into `fail`. */
+const FAILURES_TO_FAIL = 3;
+/** Time since the last good look that does the same, milliseconds. */
+const STALE_AFTER_MS = 10_000;
+
+/** Before the first look: a component fails until a look has found it working. */
+export const UNSEEN: CheckState = { status: 'fail', last: 'unreachable', failures: 0, lastGoodAt: -STALE_AFTER_MS };
+
+/**
+ * The transitions of contract 2: the first failure warns, the third in a row (or 10 s without a
+ * good look) fails, one good look passes. A store that cannot write fails at once; a degraded
+ * component warns and serves.
+ */
+export function observe(state: CheckState, found: Observation, now: number): CheckState {
+  if (found === 'ok') return { status: 'pass', last: found, failures: 0, lastGoodAt: now };
+  if (found === 'degraded') return { status: 'warn', last: found, failures: 0, lastGoodAt: now };
+  const failures = state.failures + 1;
+  const failing = found === 'unwritable' || failures >= FAILURES_TO_FAIL || now - state.lastGoodAt >= STALE_AFTER_MS;
+  return { status: failing ? 'fail' : 'warn', last: found, failures, lastGoodAt: state.lastGoodAt };
+}
+
+/** Renders a check; `pass` carries no detail. */
+export function renderCheck(
+  name: string,
+  kind: 'store' | 'adapter' | 'payment-provider' | 'authorization-provider',
+  state: CheckState,
+): ReadinessCheck {
+  if (state.status === 'pass') return { name, status: 'pass' };
+  if (state.last === 'unwritable') return { name, status: state.status, detail: 'store-unwritable' };
+  return { name, status: state.status, detail: `${kind}-${state.last === 'degraded' ? 'degraded' : 'unreachable'}` };
+}
+
+const ALIVE = JSON.stringify({ status: 'ok' });
+
+/** Mounted on both listeners, before every check of Host or Origin. */
+export function probes(monitor: Pick<Monitor, 'readiness'>): Router {
+  const router = Router({ strict: true, caseSensitive: true });
+  router.get('/health', function health(_req, res) {
+    res.setHeader('cache-control', 'no-store');
+    sendJson(res, 200, ALIVE);
+  });
+  router.get('/ready', async function ready(_req, res) {
+    const readiness = await monitor.readiness();
+    res.setHeader('cache-control', 'no-store');
+    sendJson(res, readiness.ready ? 200 : 503, JSON.stringify(readiness));
+  });
+  router.all(['/health', '/ready'], allowOnly('GET', 'HEAD'));
+  return router;
 }

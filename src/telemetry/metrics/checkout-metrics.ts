@@ -4,8 +4,7 @@ import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import { UNKNOWNS, type Unknown } from '../../checkouts/claims.ts';
 import type { ClaimOutcome, ClaimWatch } from '../../checkouts/idempotency.ts';
 import type { Operation } from '../../checkouts/operations.ts';
-import type { Log } from '../log/log.ts';
-import { throttled } from '../log/log-throttle.ts';
+import { type Log, throttled } from '../log/log.ts';
 
 const OUTCOMES: readonly ClaimOutcome[] = [
   'first',

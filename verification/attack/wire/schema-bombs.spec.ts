@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe } from 'node:test';
-import { MAX_CONFIG_BYTES } from '../../../src/config/document/read.ts';
+import { MAX_CONFIG_BYTES } from '../../../src/config/document/parse.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/problems/problem.ts';
 import { compileCatalogue } from '../../../src/resources/catalogue.ts';
