@@ -1,6 +1,6 @@
 import { encodeFunctionData, type Hex, type PrivateKeyAccount } from 'viem';
-import { transferCall } from '../../src/payments/x402/evm/calldata.ts';
-import { replayKey } from '../../src/payments/x402/wire/payload-schema.ts';
+import { transferCall } from '../../src/payments/x402/evm/eip3009.ts';
+import { replayKey } from '../../src/payments/x402/wire/proof.ts';
 import type { Eip3009Authorization, Proof } from '../../src/payments/x402/wire/types.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { MULTICALL3_ABI, MULTICALL3_ADDRESS, TOKEN_ABI } from '../../tools/local-world/contracts.ts';

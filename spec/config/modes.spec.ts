@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getAddress } from 'viem/utils';
 import { eip155ChainId, KNOWN_NETWORKS } from '../../src/payments/pricing/networks.ts';
-import { domainSeparator } from '../../src/payments/x402/evm/typed-data.ts';
+import { domainSeparator } from '../../src/payments/x402/evm/eip3009.ts';
 import type { DeploymentMode } from '../../src/payments/x402/wire/settings.ts';
 import { nearest } from '../../src/problems/nearest.ts';
 import { type Changes, load, MAINNET } from './document/document.ts';

@@ -6,7 +6,7 @@ import { fencingToken, type PaymentRecord } from '../../src/payments/ledger/ledg
 import { receiptOf } from '../../src/payments/ledger/payment-receipt.ts';
 import { createChain } from '../../src/payments/x402/chain/chain.ts';
 import { createRpc, type Rpc } from '../../src/payments/x402/chain/rpc.ts';
-import { prepareKey, type SigningKey } from '../../src/payments/x402/evm/signing-key.ts';
+import { prepareKey, type SigningKey } from '../../src/payments/x402/evm/account.ts';
 import { payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';
 import { keySigner } from '../../tools/refunds/signer.ts';

@@ -6,7 +6,7 @@ import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/networks.ts';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { SIMULATION_FRESH_MS } from '../../src/payments/x402/local/lane.ts';
-import { replayKey } from '../../src/payments/x402/wire/payload-schema.ts';
+import { replayKey } from '../../src/payments/x402/wire/proof.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { TOKEN_ABI } from '../../tools/local-world/contracts.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
-import { transferCall } from '../../src/payments/x402/evm/calldata.ts';
+import { transferCall } from '../../src/payments/x402/evm/eip3009.ts';
 import type { Eip3009Authorization } from '../../src/payments/x402/wire/types.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { sign } from '../payments/x402/signing.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { privateKeyToAddress } from 'viem/accounts';
-import { replayKey } from '../../src/payments/x402/wire/payload-schema.ts';
+import { replayKey } from '../../src/payments/x402/wire/proof.ts';
 import { eventually } from '../support/records.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { INPUT, message, TOOL, tool } from '../telemetry/callers.ts';

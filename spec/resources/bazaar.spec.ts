@@ -7,8 +7,7 @@ import {
   validateDiscoveryExtension,
   validateDiscoveryExtensionSpec,
 } from '@x402/extensions/bazaar';
-import type { BazaarForms } from '../../src/payments/x402/wire/bazaar.ts';
-import type { Extension } from '../../src/payments/x402/wire/types.ts';
+import type { BazaarForms, Extension } from '../../src/payments/x402/wire/types.ts';
 import { ConfigError, type ConfigProblem } from '../../src/problems/problem.ts';
 import { MOST_BYTES } from '../../src/resources/bazaar.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';

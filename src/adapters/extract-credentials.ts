@@ -6,7 +6,7 @@ import { parseStrictJson } from '../json/strict.ts';
 import type { Json } from '../json/types.ts';
 import { type CarriedMandate, carriedMember } from '../mandates/ap2/envelope.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
-import { decodeProof, encodeProof } from '../payments/x402/wire/header-codec.ts';
+import { decodeProof, encodeProof } from '../payments/x402/wire/proof.ts';
 import { PAYMENT_SIGNATURE } from '../payments/x402/wire/types.ts';
 import type { ReceivedCall } from '../pipeline/call.ts';
 import { readHeader } from '../server/http/headers.ts';

@@ -5,8 +5,7 @@
 
 import { STATUS_CODES } from 'node:http';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { challengeFor } from '../payments/x402/wire/challenge.ts';
-import { type HeadRoom, requirementsFor, TOKEN_GAP } from '../payments/x402/wire/payment-required.ts';
+import { challengeFor, type HeadRoom, requirementsFor, TOKEN_GAP } from '../payments/x402/wire/challenge.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { fieldsBytes } from '../server/http/head-bytes.ts';

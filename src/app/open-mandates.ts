@@ -2,7 +2,7 @@
 
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { MandateRegister } from '../mandates/register.ts';
-import { needsMandate } from '../payments/x402/wire/payment-required.ts';
+import { needsMandate } from '../payments/x402/wire/challenge.ts';
 import type { OpenMandates } from './open-ap2.ts';
 
 /**

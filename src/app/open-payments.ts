@@ -31,8 +31,7 @@ import { readStoredProof, storedMethod, unreadable } from '../payments/settlemen
 import { createUnpaidWork, type SharedWork } from '../payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures, type ProofVerifier } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
-import { whyElsewhere } from '../payments/x402/wire/elsewhere.ts';
-import type { Offers } from '../payments/x402/wire/offers.ts';
+import { type Offers, whyElsewhere } from '../payments/x402/wire/offers.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { SettlementGate } from '../pipeline/middleware/settle.ts';
 import {

@@ -14,7 +14,7 @@ import {
   type RequestLine,
   type Route,
 } from '../passthrough/route.ts';
-import { needsMandate } from '../payments/x402/wire/payment-required.ts';
+import { needsMandate } from '../payments/x402/wire/challenge.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { PUBLISHED } from '../resources/published.ts';

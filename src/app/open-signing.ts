@@ -3,8 +3,8 @@
 import type { GatewayConfig } from '../config/document/config.ts';
 import { hostKey } from '../crypto/host-key.ts';
 import { createPurchaseSigner, type PurchaseSigner } from '../payments/delivery/purchase-signer.ts';
-import { signedOffer } from '../payments/x402/wire/offer-receipt.ts';
 import type { OfferSigner } from '../payments/x402/wire/offers.ts';
+import { signedOffer } from '../payments/x402/wire/payment-response.ts';
 import type { Log } from '../telemetry/log/log.ts';
 
 export interface OpenSigning {

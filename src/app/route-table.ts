@@ -7,7 +7,7 @@ import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import { createPathGuard } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import { USUALLY_INTERNAL } from '../passthrough/settings.ts';
-import { needsMandate } from '../payments/x402/wire/payment-required.ts';
+import { needsMandate } from '../payments/x402/wire/challenge.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { PUBLISHED } from '../resources/published.ts';
 import { pathShape } from '../resources/url-template.ts';

@@ -11,9 +11,14 @@ import { receiptOf } from '../payments/ledger/payment-receipt.ts';
 import { RECORD_RETENTION_MS } from '../payments/ledger/transitions.ts';
 import { parseAmount } from '../payments/pricing/amount.ts';
 import { type Chain, createChain } from '../payments/x402/chain/chain.ts';
-import { type Price, receiptFromChain } from '../payments/x402/chain/chain-receipt.ts';
 import { clientOver, type Head, readHead } from '../payments/x402/chain/client.ts';
-import { type ChainPayment, firstBlockSince, paymentsTo } from '../payments/x402/chain/payment-logs.ts';
+import {
+  type ChainPayment,
+  firstBlockSince,
+  type Price,
+  paymentsTo,
+  receiptFromChain,
+} from '../payments/x402/chain/payment-logs.ts';
 import type { Rpc } from '../payments/x402/chain/rpc.ts';
 import { readRefund } from '../payments/x402/refund/transfer.ts';
 import { NONCE_ALREADY_USED } from '../payments/x402/wire/reasons.ts';
@@ -167,7 +172,7 @@ async function ownership({
       'must be true for this: without it nothing shows which payments to payTo were made for this store, and another store or seller may use it';
     throw new ConfigError([{ path: 'payments.x402.payToExclusive', message }]);
   }
-  const { prepareKey } = await import('../payments/x402/evm/signing-key.ts');
+  const { prepareKey } = await import('../payments/x402/evm/account.ts');
   const relayer = await prepareKey(facilitator.privateKey);
   return ({ sender, marked }) => marked && sender === relayer.address;
 }

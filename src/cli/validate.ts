@@ -104,7 +104,7 @@ async function probe(config: GatewayConfig, catalogue: Catalogue): Promise<void>
 async function relayerLines({ x402 }: GatewayConfig): Promise<readonly string[]> {
   const facilitator = x402?.facilitator;
   if (facilitator?.mode !== 'local') return [];
-  const { prepareKey } = await import('../payments/x402/evm/signing-key.ts');
+  const { prepareKey } = await import('../payments/x402/evm/account.ts');
   const { address } = await prepareKey(facilitator.privateKey);
   return [`relayer account, which needs gas: ${address}`];
 }

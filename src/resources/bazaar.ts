@@ -4,8 +4,8 @@
  */
 
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
-import { type BazaarForms, withOpenSchema } from '../payments/x402/wire/bazaar.ts';
-import type { Extension } from '../payments/x402/wire/types.ts';
+import { withOpenSchema } from '../payments/x402/wire/challenge.ts';
+import type { BazaarForms, Extension } from '../payments/x402/wire/types.ts';
 import type { ConfigProblem } from '../problems/problem.ts';
 import { carriesBody, inputParts, pick } from './backend-request.ts';
 import type { ListedResource } from './listing.ts';

@@ -2,7 +2,7 @@
 
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../json/types.ts';
-import type { BazaarForms } from '../payments/x402/wire/bazaar.ts';
+import type { BazaarForms } from '../payments/x402/wire/types.ts';
 import { ConfigError, type ConfigProblem, memberPath } from '../problems/problem.ts';
 import { separatedParameters } from './backend-request.ts';
 import { bazaarForms } from './bazaar.ts';

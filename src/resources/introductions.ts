@@ -3,7 +3,7 @@
  * catalogues, and the index at `/` for programs. Made once at start.
  */
 
-import { invokeUrl } from '../payments/x402/wire/payment-required.ts';
+import { invokeUrl } from '../payments/x402/wire/challenge.ts';
 import { describedWithPrice, type ListedResource } from './listing.ts';
 import { isSoldOverHttp, MOST_DESCRIBED } from './openapi.ts';
 import { PUBLISHED, PUBLISHED_NAMES } from './published.ts';

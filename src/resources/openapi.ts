@@ -6,7 +6,7 @@
 import release from '../../package.json' with { type: 'json' };
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { KNOWN_NETWORKS } from '../payments/pricing/networks.ts';
-import { invokeUrl } from '../payments/x402/wire/payment-required.ts';
+import { invokeUrl } from '../payments/x402/wire/challenge.ts';
 import { carriesBody } from './backend-request.ts';
 import { describedWithPrice, type ListedResource } from './listing.ts';
 import { PUBLISHED } from './published.ts';

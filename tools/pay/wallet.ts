@@ -9,8 +9,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { UsageError } from '../../src/cli/program.ts';
 import type { Environment } from '../../src/config/document/parse.ts';
 import { LOCAL_CHAIN_ID, TEST_BUYER } from '../../src/payments/pricing/networks.ts';
-import { isPublishedKey } from '../../src/payments/x402/evm/published-keys.ts';
-import { isPrivateKey } from '../../src/payments/x402/evm/signing-key.ts';
+import { isPrivateKey, isPublishedKey } from '../../src/payments/x402/evm/account.ts';
 import type { Challenge, SignedPayment } from './channel.ts';
 import type { Offer } from './offer.ts';
 

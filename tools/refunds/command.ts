@@ -11,12 +11,12 @@ import { requireStoreFile, withStoreAndNode } from '../../src/cli/with-store.ts'
 import { loadConfig } from '../../src/config/load.ts';
 import { AmountError, formatAmount, parseAmount } from '../../src/payments/pricing/amount.ts';
 import { type Chain, createChain } from '../../src/payments/x402/chain/chain.ts';
-import { isTransactionHash } from '../../src/payments/x402/chain/chain-answers.ts';
+import { isTransactionHash } from '../../src/payments/x402/chain/client.ts';
 import type { Rpc } from '../../src/payments/x402/chain/rpc.ts';
 import { dueRecord, payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
 import { recordRefund } from '../../src/payments/x402/refund/record.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';
-import { whyElsewhere } from '../../src/payments/x402/wire/elsewhere.ts';
+import { whyElsewhere } from '../../src/payments/x402/wire/offers.ts';
 import type { X402Config } from '../../src/payments/x402/wire/settings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import type { Store } from '../../src/store/documents/store.ts';

@@ -3,11 +3,16 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { NoInputError, UsageError } from '../../src/cli/program.ts';
-import { bytesHex } from '../../src/payments/x402/evm/calldata.ts';
-import { isPublishedKey } from '../../src/payments/x402/evm/published-keys.ts';
-import { canonicalSignature, prepareRecovery, readAccountSignature } from '../../src/payments/x402/evm/signature.ts';
-import { isPrivateKey, prepareKey, type SigningKey } from '../../src/payments/x402/evm/signing-key.ts';
-import { authorizationDigest } from '../../src/payments/x402/evm/typed-data.ts';
+import {
+  canonicalSignature,
+  isPrivateKey,
+  isPublishedKey,
+  prepareKey,
+  prepareRecovery,
+  readAccountSignature,
+  type SigningKey,
+} from '../../src/payments/x402/evm/account.ts';
+import { authorizationDigest, bytesHex } from '../../src/payments/x402/evm/eip3009.ts';
 import type { PayeeSigner } from '../../src/payments/x402/refund/pay.ts';
 import type { X402Config } from '../../src/payments/x402/wire/settings.ts';
 import type { Eip3009Authorization } from '../../src/payments/x402/wire/types.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { fittingHead } from '../../../src/adapters/http/response-writer.ts';
-import { decodeHeader } from '../../../src/payments/x402/wire/header-codec.ts';
-import { USUAL_ROOM } from '../../../src/payments/x402/wire/payment-required.ts';
+import { USUAL_ROOM } from '../../../src/payments/x402/wire/challenge.ts';
+import { decodeHeader } from '../../../src/payments/x402/wire/proof.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
 import { fieldBytes, fieldsBytes } from '../../../src/server/http/head-bytes.ts';
 

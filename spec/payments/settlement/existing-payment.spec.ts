@@ -7,8 +7,7 @@ import type { SettlementRequest, SettlementResult } from '../../../src/payments/
 import { keyDigest, tokenDigest, tokenId } from '../../../src/payments/settlement/stored-purchase.ts';
 import { paymentTerms } from '../../../src/payments/settlement/terms.ts';
 import { proofDigest } from '../../../src/payments/x402/verify/verify.ts';
-import { encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
-import { BUYER_TOKEN } from '../../../src/payments/x402/wire/payload-schema.ts';
+import { BUYER_TOKEN, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
 import { freshAccount, freshAddress, genuineProof, offerFor, RESOURCE_URL, termsFor } from '../x402/signing.ts';

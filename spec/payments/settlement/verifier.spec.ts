@@ -7,16 +7,15 @@ import {
   createUnprovenSignatures,
   type UnprovenSignatures,
 } from '../../../src/payments/settlement/verifier.ts';
-import { prepareRecovery } from '../../../src/payments/x402/evm/signature.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/account.ts';
 import {
   createExaminer,
   type ProvenVerdict,
   proofDigest,
   type Unproven,
 } from '../../../src/payments/x402/verify/verify.ts';
-import { encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import { type Agreed, compileOffers, type Offer, type Offers } from '../../../src/payments/x402/wire/offers.ts';
-import { BUYER_TOKEN } from '../../../src/payments/x402/wire/payload-schema.ts';
+import { BUYER_TOKEN, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { authorize, CHECKED_HERE, freshAccount, genuineProof, sign, termsFor } from '../x402/signing.ts';
 import { tokensUnder } from './tokens.ts';

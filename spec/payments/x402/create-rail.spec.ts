@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { AssetMismatch } from '../../../src/payments/x402/chain/asset-check.ts';
 import { createRail } from '../../../src/payments/x402/create-rail.ts';
-import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
-import { RECOVERY_ENGINES } from '../../../src/payments/x402/evm/signature.ts';
+import { transferCall } from '../../../src/payments/x402/evm/eip3009.ts';
 import { refundAuthorization } from '../../../src/payments/x402/refund/transfer.ts';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import { type Chain as LocalChain, startChain } from '../../../tools/local-world/chain.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
@@ -57,7 +56,6 @@ describe('opening the rail', () => {
 
   it('gives a rail that examines, settles and is ready', async () => {
     const rail = await createRail(config(), silentLog);
-    assert.equal(rail.recoveryEngine, RECOVERY_ENGINES[0]);
     assert.equal(rail.facilitator, 'local');
     assert.equal(await rail.check(), undefined);
     const { proof } = await chainActors(local, terms).buyer();

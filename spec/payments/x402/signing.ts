@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
-import { prepareRecovery } from '../../../src/payments/x402/evm/signature.ts';
-import { domainSeparator } from '../../../src/payments/x402/evm/typed-data.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/account.ts';
+import { domainSeparator } from '../../../src/payments/x402/evm/eip3009.ts';
 import { createExaminer } from '../../../src/payments/x402/verify/verify.ts';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
-import { requirementsFor } from '../../../src/payments/x402/wire/payment-required.ts';
+import { requirementsFor } from '../../../src/payments/x402/wire/challenge.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import type {
   Eip3009Authorization,

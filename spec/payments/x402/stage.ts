@@ -3,7 +3,7 @@ import type { PrivateKeyAccount } from 'viem/accounts';
 import type { SignedTransaction } from '../../../src/payments/rail.ts';
 import { type Chain, createChain } from '../../../src/payments/x402/chain/chain.ts';
 import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
-import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
+import { transferCall } from '../../../src/payments/x402/evm/eip3009.ts';
 import { createLocalRail } from '../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';
 import { type ChainAccess, type Chain as LocalChain, startChain } from '../../../tools/local-world/chain.ts';

@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
 import type { Sent } from '../../payments/ledger/payment-receipt.ts';
-import { USUAL_ROOM } from '../../payments/x402/wire/payment-required.ts';
+import { USUAL_ROOM } from '../../payments/x402/wire/challenge.ts';
 import { encodePaymentResponse, shorterResponses } from '../../payments/x402/wire/payment-response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
-import { invokeUrl } from '../../payments/x402/wire/payment-required.ts';
+import { invokeUrl } from '../../payments/x402/wire/challenge.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import type { ListedResource } from '../../resources/listing.ts';

@@ -5,7 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json/types.ts';
 import { type InPlaceRoute, inPlaceOf } from '../../passthrough/route.ts';
-import { inPlaceUrl } from '../../payments/x402/wire/in-place.ts';
+import { inPlaceUrl } from '../../payments/x402/wire/challenge.ts';
 import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
 import { PAYMENT_REQUIRED } from '../../payments/x402/wire/types.ts';
 import { type InPlaceCall, type ReceivedCall, type ResponseWriter, receiveCall } from '../../pipeline/call.ts';

@@ -4,10 +4,9 @@ import { getBalance, getChainId } from 'viem/actions';
 import { checkAsset } from '../../payments/x402/chain/asset-check.ts';
 import { clientOver, readHead } from '../../payments/x402/chain/client.ts';
 import { createRpc, type Rpc } from '../../payments/x402/chain/rpc.ts';
-import { lowerHex } from '../../payments/x402/evm/calldata.ts';
-import { prepareKey } from '../../payments/x402/evm/signing-key.ts';
-import { watchFees } from '../../payments/x402/local/relayer-fees.ts';
-import { LOW_GAS_TRANSFERS, transfersPaidBy } from '../../payments/x402/local/relayer-funds.ts';
+import { prepareKey } from '../../payments/x402/evm/account.ts';
+import { lowerHex } from '../../payments/x402/evm/eip3009.ts';
+import { LOW_GAS_TRANSFERS, transfersPaidBy, watchFees } from '../../payments/x402/local/relayer.ts';
 import type { X402Config } from '../../payments/x402/wire/settings.ts';
 import { type Check, type Finding, failed, type Part, passed, warned } from './check.ts';
 

@@ -1,7 +1,7 @@
 /** The check of this machine's clock, against those of the peers that judge time as well. */
 
 import { CLOCK_TOLERANCE_MS } from '../../payments/x402/chain/chain-health.ts';
-import { VALID_AFTER_SKEW_SECONDS } from '../../payments/x402/wire/window.ts';
+import { VALID_AFTER_SKEW_SECONDS } from '../../payments/x402/wire/proof.ts';
 import { httpGet } from '../http-get.ts';
 import { type Check, type Finding, failed, passed, skipped, warned } from './check.ts';
 

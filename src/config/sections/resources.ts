@@ -3,7 +3,7 @@
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
 import { AmountError, type Pricing, parseAmount } from '../../payments/pricing/amount.ts';
-import { leastSecondsToPay } from '../../payments/x402/wire/window.ts';
+import { leastSecondsToPay } from '../../payments/x402/wire/proof.ts';
 import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
 import { bazaarFaults, inputFaults, operationFaults, outputFaults, templateFaults } from '../../resources/check.ts';
 import { isRepeatable } from '../../resources/repeatable.ts';

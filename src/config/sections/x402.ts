@@ -2,8 +2,8 @@
 
 import { checksumAddress } from '../../crypto/keccak.ts';
 import { eip155ChainId, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
-import { isPublishedAccount, isPublishedKey } from '../../payments/x402/evm/published-keys.ts';
-import { domainSeparator } from '../../payments/x402/evm/typed-data.ts';
+import { isPublishedAccount, isPublishedKey } from '../../payments/x402/evm/account.ts';
+import { domainSeparator } from '../../payments/x402/evm/eip3009.ts';
 import { readCdpKey } from '../../payments/x402/wire/cdp-token.ts';
 import type {
   Confirmation,

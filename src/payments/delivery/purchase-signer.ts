@@ -6,9 +6,9 @@
 import type { HostKey } from '../../crypto/host-key.ts';
 import type { ReceiptDigests } from '../../receipts/receipt.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
-import { OFFER_RECEIPT, signedReceipt } from '../x402/wire/offer-receipt.ts';
-import { invokeUrl } from '../x402/wire/payment-required.ts';
-import type { PaymentResponse } from '../x402/wire/types.ts';
+import { invokeUrl } from '../x402/wire/challenge.ts';
+import { signedReceipt } from '../x402/wire/payment-response.ts';
+import { OFFER_RECEIPT, type PaymentResponse } from '../x402/wire/types.ts';
 
 /** `typ` of a statement: no other document of this key is taken for one. */
 export const STATEMENT_TYPE = 'agent-commerce-delivery+jwt';

@@ -19,7 +19,7 @@ export const LOCAL_TOKEN = {
 
 /**
  * A TEST key, in the source on purpose: on the local chain its account holds the token and gas, on
- * every other chain gateways refuse it (../x402/evm/published-keys.ts).
+ * every other chain gateways refuse it (../x402/evm/account.ts).
  */
 export const TEST_BUYER = {
   key: '0x7e577e577e577e577e577e577e577e577e577e577e577e577e577e577e577e57',

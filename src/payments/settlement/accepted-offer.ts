@@ -5,8 +5,8 @@
 
 import { formatAmount } from '../pricing/amount.ts';
 import type { ReadToken } from '../pricing/buyer-token.ts';
+import { UPFRONT } from '../x402/wire/challenge.ts';
 import type { Agreed, Offers } from '../x402/wire/offers.ts';
-import { UPFRONT } from '../x402/wire/payment-required.ts';
 import type { EchoedRequirements } from '../x402/wire/types.ts';
 
 /**

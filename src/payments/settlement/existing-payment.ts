@@ -20,7 +20,7 @@ import {
   receiptOf,
   uncertainReceipt,
 } from '../ledger/payment-receipt.ts';
-import { VALID_BEFORE_EXCESS_SECONDS } from '../x402/wire/window.ts';
+import { VALID_BEFORE_EXCESS_SECONDS } from '../x402/wire/proof.ts';
 import { LEASE_MS } from './reservations.ts';
 import { deliverAgainMs, MOST_SENDINGS, persist, windowLeftMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';

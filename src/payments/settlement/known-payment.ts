@@ -10,10 +10,9 @@ import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledge
 import { FORGOTTEN_IN, opens } from '../ledger/table.ts';
 import { type ReadToken, tokenText } from '../pricing/buyer-token.ts';
 import { type Candidate, isProofOf } from '../x402/verify/verify.ts';
-import { decodeProof } from '../x402/wire/header-codec.ts';
+import { invokeUrl } from '../x402/wire/challenge.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
-import { replayKeys } from '../x402/wire/payload-schema.ts';
-import { invokeUrl } from '../x402/wire/payment-required.ts';
+import { decodeProof, replayKeys } from '../x402/wire/proof.ts';
 import type { NoRecord } from './safe-to-rechallenge.ts';
 import {
   clearRequirements,

@@ -27,7 +27,7 @@ import { reserve } from '../ledger/table.ts';
 import { RECORD_RETENTION_MS } from '../ledger/transitions.ts';
 import type { Settled, Settlement, SignedTransaction, Withdrawn, Worthless } from '../rail.ts';
 import { passed } from '../steps.ts';
-import { tooLateFrom } from '../x402/wire/window.ts';
+import { tooLateFrom } from '../x402/wire/proof.ts';
 import { LEASE_MS } from './reservations.ts';
 import { lookAgainMs, mayStandAfter, persist, type Unwritten, windowEndMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';

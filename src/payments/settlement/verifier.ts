@@ -16,11 +16,9 @@ import {
   type ProvenVerdict,
   type Unproven,
 } from '../x402/verify/verify.ts';
-import { decodeProof } from '../x402/wire/header-codec.ts';
 import { type Agreed, offeredTerms } from '../x402/wire/offers.ts';
-import type { DecodedProof } from '../x402/wire/payload-schema.ts';
+import { type DecodedProof, decodeProof, VALID_BEFORE_MARGIN_SECONDS } from '../x402/wire/proof.ts';
 import type { Proof } from '../x402/wire/types.ts';
-import { VALID_BEFORE_MARGIN_SECONDS } from '../x402/wire/window.ts';
 import { acceptedOffer, type ReplacedOffers } from './accepted-offer.ts';
 import type { KnownPayment } from './known-payment.ts';
 

@@ -1,19 +1,24 @@
-/** Opens the configured rail at start: recovery engine, chain, facilitator or relayer, checks. */
+/**
+ * Opens the configured rail at start: recovery engine, nodes of the chain, facilitator or relayer,
+ * checks.
+ */
 
-import { nodeFailure } from './chain/rpc.ts';
-import { prepareRecovery, type RecoveryEngine } from './evm/signature.ts';
-import type { OpenNode } from './open-node.ts';
+import { AssetMismatch, requireAsset } from './chain/asset-check.ts';
+import { createChain } from './chain/chain.ts';
+import { type ChainHealth, guardRail, watchChain } from './chain/chain-health.ts';
+import { createRpc, inOrder, nodeFailure, type Rpc } from './chain/rpc.ts';
+import { createWalletSignatures, rememberCode, type WalletSignatures } from './chain/wallet-signature.ts';
+import { prepareRecovery } from './evm/account.ts';
+import { createRemoteRail } from './facilitator/remote-rail.ts';
+import { createLocalRail } from './local/local-rail.ts';
 import { wasSentBack } from './refund/transfer.ts';
-import { guardExaminer, guardRail } from './verify/chain-guard.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
-import type { EntryOf } from './wire/bazaar.ts';
-import { ofItsAsset } from './wire/elsewhere.ts';
+import { type EntryOf, whyElsewhere } from './wire/offers.ts';
 import type { FacilitatorConfig, FacilitatorEndpoint, X402Config } from './wire/settings.ts';
 import type { PaymentRail } from './wire/types.ts';
 
 /** The configured rail, open, with the local checks that come before it. */
 export interface X402Rail extends PaymentRail {
-  readonly recoveryEngine: RecoveryEngine;
   /** The checks of contract 4.2, steps 1 to 4, for a decoded proof. */
   examine(candidate: Candidate): Examination;
   /**
@@ -37,8 +42,7 @@ interface RailLog {
  * @throws AssetMismatch
  */
 export async function createRail(config: X402Config, log: RailLog): Promise<X402Rail> {
-  // What asks a chain is loaded for one alone: its library takes several megabytes.
-  const node = config.rpcUrls.length === 0 ? undefined : (await import('./open-node.ts')).openNode(config);
+  const node = config.rpcUrls.length === 0 ? undefined : openNode(config);
   try {
     return await openRail(config, node, log);
   } catch (error) {
@@ -63,13 +67,13 @@ async function openRail(config: X402Config, node: OpenNode | undefined, log: Rai
     recover,
     wallets,
     verifyByRail: (proof, offer) => rail.verify(proof, offer),
+    clockIsWrong: () => node?.health.faults().some(({ kind }) => kind === 'clock') === true,
   });
   const chain = node?.health.chain;
   return {
     ...rail,
     ...(chain === undefined ? {} : { sentBack: (proof, offer) => wasSentBack(chain, proof, offer) }),
-    recoveryEngine: engine,
-    examine: node === undefined ? examine : guardExaminer(node.health, examine),
+    examine,
     renew({ facilitator }, renewed) {
       logins.renew(facilitator);
       entryOf = renewed;
@@ -96,7 +100,6 @@ async function railOf(
 ): Promise<{ readonly rail: PaymentRail; readonly close: () => Promise<void> }> {
   const { facilitator, network, confirm, confirmations } = config;
   if (facilitator.mode === 'remote') {
-    const { createRemoteRail } = await import('./facilitator/remote-rail.ts');
     const rail = createRemoteRail({
       facilitator,
       network,
@@ -108,7 +111,6 @@ async function railOf(
     return { rail, close: () => rail.close() };
   }
   if (node === undefined) throw new Error('a local facilitator needs an RPC URL');
-  const { createLocalRail } = await import('./local/local-rail.ts');
   const { rpc, health } = node;
   const { privateKey } = facilitator;
   const rail = await createLocalRail({ rpc, chain: health.chain, terms: config, privateKey });
@@ -145,6 +147,83 @@ function facilitatorLogins(configured: FacilitatorConfig): {
     },
     renew(facilitator) {
       if (facilitator.mode === 'remote') logins = listed(facilitator).map(({ auth }) => auth);
+    },
+  };
+}
+
+/** Local chains make a block when there is something to put into it, known mainnets by time. */
+const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as const;
+
+/** The node of the configured chain, open. */
+interface OpenNode {
+  readonly rpc: Rpc;
+  readonly health: ChainHealth;
+  /** Compares until it succeeds once, because the asset does not change. @throws AssetMismatch */
+  compareAsset(): Promise<void>;
+  /** The same with each node; one that does not answer is logged. @throws AssetMismatch */
+  compareAtStart(log: { warn(facts: object, message: string): void }): Promise<void>;
+  walletSignatures(facilitator: PaymentRail['facilitator']): WalletSignatures;
+  close(): Promise<void>;
+}
+
+/** The configured nodes as one, and each. At least one is configured. */
+export function openNodes(config: X402Config): { readonly rpc: Rpc; readonly nodes: readonly Rpc[] } {
+  const nodes = config.rpcUrls.map((url) => createRpc(url));
+  return { rpc: inOrder(nodes, { compare: (node) => requireAsset(node, config) }), nodes };
+}
+
+/** Opens no connection before the first call. */
+function openNode(config: X402Config): OpenNode {
+  const { rpc, nodes } = openNodes(config);
+  const health = watchChain(createChain(rpc, config.confirmations), { byTime: BLOCKS_BY_TIME[config.mode] });
+  const { chain } = health;
+  let agreed = false;
+  async function compareAsset(): Promise<void> {
+    if (agreed) return;
+    await requireAsset(rpc, config);
+    agreed = true;
+  }
+  return {
+    rpc,
+    health,
+    compareAsset,
+    async compareAtStart(log) {
+      const compared = await Promise.allSettled(nodes.map((node) => requireAsset(node, config)));
+      agreed = compared.some(({ status }) => status === 'fulfilled');
+      for (const result of compared) {
+        if (result.status === 'fulfilled') continue;
+        if (result.reason instanceof AssetMismatch) throw result.reason;
+        log.warn({ err: result.reason }, 'the asset could not be compared with the chain');
+      }
+    },
+    walletSignatures: (facilitator) =>
+      createWalletSignatures({
+        rpc,
+        hasCode: rememberCode((address) => chain.hasCode(address)),
+        deploysWallets: facilitator === 'remote',
+      }),
+    close: () => rpc.close(),
+  };
+}
+
+/**
+ * The rail for the payments of its own asset. What another chain shows proves nothing about the
+ * others, and no facilitator may be sent them: they stay as they are.
+ */
+function ofItsAsset<Rail extends PaymentRail>(rail: Rail, own: X402Config): Rail {
+  return {
+    ...rail,
+    async verify(proof, offer) {
+      const cause = whyElsewhere(offer, own);
+      return cause === undefined ? rail.verify(proof, offer) : { kind: 'unavailable', cause };
+    },
+    async settle(proof, offer, ...more) {
+      const cause = whyElsewhere(offer, own);
+      return cause === undefined ? rail.settle(proof, offer, ...more) : { kind: 'uncertain', cause };
+    },
+    async reconcile(proof, offer, history) {
+      const cause = whyElsewhere(offer, own);
+      return cause === undefined ? rail.reconcile(proof, offer, history) : { kind: 'unknown', cause };
     },
   };
 }

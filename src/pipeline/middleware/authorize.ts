@@ -9,7 +9,7 @@ import { GatewayError } from '../../errors.ts';
 import type { AcceptedMandate } from '../../mandates/ap2/reasons.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';
 import type { Used } from '../../mandates/register.ts';
-import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
+import { needsMandate } from '../../payments/x402/wire/challenge.ts';
 import { StoreError } from '../../store/port/store-error.ts';
 import { advanceCall, callAt, type FundedCall, type ProvenCall, type UsedMandate } from '../call.ts';
 import { PendingRefusal } from '../steps/collecting.ts';

@@ -8,10 +8,10 @@ import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
+import { needsMandate } from '../../payments/x402/wire/challenge.ts';
 import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
-import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
 import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
-import { VALID_BEFORE_EXCESS_SECONDS, VALID_BEFORE_MARGIN_SECONDS } from '../../payments/x402/wire/window.ts';
+import { VALID_BEFORE_EXCESS_SECONDS, VALID_BEFORE_MARGIN_SECONDS } from '../../payments/x402/wire/proof.ts';
 import type { PreparedCall, ProvenCall, ResolvedCall } from '../call.ts';
 import { paidPurchase } from './payment-mandate.ts';
 

@@ -7,7 +7,7 @@ import { freshAddress } from '../../../spec/payments/x402/signing.ts';
 import { createBuyer } from '../../../spec/support/buyer.ts';
 import { eventually } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
-import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
+import { transferCall } from '../../../src/payments/x402/evm/eip3009.ts';
 import type { Chain } from '../../../tools/local-world/chain.ts';
 import { ALL_CHANNELS, buy, CHANNELS, type Channel, type Seen } from '../payments/channels.ts';
 

@@ -14,9 +14,9 @@ import {
   termsFor,
 } from '../../../spec/payments/x402/signing.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
-import { prepareRecovery } from '../../../src/payments/x402/evm/signature.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/account.ts';
 import { createExaminer, type ExaminerDeps } from '../../../src/payments/x402/verify/verify.ts';
-import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import type { PaymentPayload } from '../../../src/payments/x402/wire/types.ts';
 import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
 import { attack } from '../catalogue.ts';

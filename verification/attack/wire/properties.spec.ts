@@ -6,7 +6,7 @@ import { canonicalPosition, comparePositions, EVENT_ID } from '../../../src/even
 import { canonicalJson } from '../../../src/json/canonical.ts';
 import { JsonError, parseStrictJson } from '../../../src/json/strict.ts';
 import { AmountError, formatAmount, parseAmount } from '../../../src/payments/pricing/amount.ts';
-import { decodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
+import { decodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import { MAX_TARGET_LENGTH } from '../../../src/resources/backend-request.ts';
 import { attack, measured, times } from '../catalogue.ts';
 

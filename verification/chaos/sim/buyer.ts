@@ -2,10 +2,8 @@
 
 import { type BuyerTokens, TOKEN_CHARACTERS } from '../../../src/payments/pricing/buyer-token.ts';
 import type { Candidate, Examination } from '../../../src/payments/x402/verify/verify.ts';
-import { encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
-import { BUYER_TOKEN, replayKey } from '../../../src/payments/x402/wire/payload-schema.ts';
-import { invalidWindow } from '../../../src/payments/x402/wire/window.ts';
+import { BUYER_TOKEN, encodeProof, invalidWindow, replayKey } from '../../../src/payments/x402/wire/proof.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import type { Reply } from './merchant.ts';
 import type { Setting } from './world.ts';

@@ -5,7 +5,7 @@ import { decodePaymentSignatureHeader } from '@x402/core/http';
 import { askPrice } from '../../../spec/support/purchase.ts';
 import { LOCAL_CHAIN_ID } from '../../../src/payments/pricing/networks.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
-import { replayKey } from '../../../src/payments/x402/wire/payload-schema.ts';
+import { replayKey } from '../../../src/payments/x402/wire/proof.ts';
 import type { Ground, Site } from './site.ts';
 
 /** A call with its proof: sent as often as needed, never changed. */

@@ -6,20 +6,25 @@ import { after, before, describe, it } from 'node:test';
 import { type Client, encodeAbiParameters, encodeEventTopics, numberToHex, parseAbiParameters } from 'viem';
 import { getCode, getLogs, getTransactionCount } from 'viem/actions';
 import type { Json } from '../../../../src/json/types.ts';
-import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
-import { UnreadableAnswer } from '../../../../src/payments/x402/chain/chain-answers.ts';
+import { createChain, findPayment } from '../../../../src/payments/x402/chain/chain.ts';
 import {
   askAsset,
   clientOver,
   readHead,
   readReceipt,
   UndecodableAnswer,
+  UnreadableAnswer,
 } from '../../../../src/payments/x402/chain/client.ts';
-import { findPayment } from '../../../../src/payments/x402/chain/evidence.ts';
 import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
-import { FIRST_NODE_AGAIN_MS, inOrder } from '../../../../src/payments/x402/chain/node-order.ts';
-import { createRpc, OversizedRequest, type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
-import { ASSET_ABI } from '../../../../src/payments/x402/evm/calldata.ts';
+import {
+  createRpc,
+  FIRST_NODE_AGAIN_MS,
+  inOrder,
+  OversizedRequest,
+  type Rpc,
+  RpcRefusal,
+} from '../../../../src/payments/x402/chain/rpc.ts';
+import { ASSET_ABI } from '../../../../src/payments/x402/evm/eip3009.ts';
 import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../../support/http-server.ts';
 import { freshAddress } from '../signing.ts';
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getAddress, numberToHex, padHex, toEventSelector } from 'viem';
-import { fromBlocks, MAX_BLOCKS_BACK } from '../../../../src/payments/x402/chain/chain.ts';
+import { findPayment, fromBlocks, MAX_BLOCKS_BACK, paymentsIn } from '../../../../src/payments/x402/chain/chain.ts';
 import type { TransactionReceipt } from '../../../../src/payments/x402/chain/client.ts';
-import { findPayment, paymentsIn } from '../../../../src/payments/x402/chain/evidence.ts';
 import { firstBlockSince } from '../../../../src/payments/x402/chain/payment-logs.ts';
 import { freshAddress } from '../signing.ts';
 

@@ -4,13 +4,13 @@ import { keccak256 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
 import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
-import { transferCall } from '../../../../src/payments/x402/evm/calldata.ts';
+import { transferCall } from '../../../../src/payments/x402/evm/eip3009.ts';
 import {
   BY_BLOCK_AGAIN_MS,
   FEW_TRANSACTIONS,
   type Look,
   watchBlocks,
-} from '../../../../src/payments/x402/local/block-watch.ts';
+} from '../../../../src/payments/x402/local/under-way.ts';
 import { authorize } from '../signing.ts';
 import { ASSET, OFFER, PoolNode } from './lane-stage.ts';
 

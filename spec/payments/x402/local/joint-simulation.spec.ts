@@ -3,10 +3,9 @@ import { beforeEach, describe, it } from 'node:test';
 import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
 import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
 import { OversizedRequest, type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
-import { MULTICALL3 } from '../../../../src/payments/x402/evm/calldata.ts';
-import { createJointSimulation } from '../../../../src/payments/x402/local/joint-simulation.ts';
+import { MULTICALL3 } from '../../../../src/payments/x402/evm/eip3009.ts';
 import { together } from '../../../../src/payments/x402/local/local-rail.ts';
-import { type Transfer, transferOf } from '../../../../src/payments/x402/local/transfer.ts';
+import { createJointSimulation, type Transfer, transferOf } from '../../../../src/payments/x402/local/transfer.ts';
 import { authorize, PRICE_UNITS } from '../signing.ts';
 import { ASSET, freshPayer, OFFER, PoolNode } from './lane-stage.ts';
 

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { encodeFunctionData, type Hex, keccak256, parseTransaction } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAddress } from 'viem/accounts';
-import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
+import { createChain, evidenceQuery } from '../../../../src/payments/x402/chain/chain.ts';
 import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
-import { evidenceQuery } from '../../../../src/payments/x402/chain/payment-reading.ts';
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import {
   createFailedPayers,
@@ -17,8 +16,7 @@ import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/type
 import type { Chain as LocalChain } from '../../../../tools/local-world/chain.ts';
 import { TOKEN_ABI } from '../../../../tools/local-world/contracts.ts';
 import { freshAccount, freshAddress, genuineProof, type offerFor, PRICE_UNITS, type Terms } from '../signing.ts';
-import type { ChainActors } from '../stage.ts';
-import { openStage, type Stage, settleThrough, throughFaultyNode } from '../stage.ts';
+import { type ChainActors, openStage, type Stage, settleThrough, throughFaultyNode } from '../stage.ts';
 
 describe('payers whose transfer has failed', () => {
   it('pause from their last failure on, however their address is spelled', () => {

@@ -4,11 +4,13 @@ import { clientOver, readHead } from '../../../../src/payments/x402/chain/client
 import { RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import {
   type FeeWatch,
+  type FundsWatch,
   HEAD_FRESH_MS,
+  LOOK_AGAIN_MS,
   TIP_FRESH_MS,
   watchFees,
-} from '../../../../src/payments/x402/local/relayer-fees.ts';
-import { type FundsWatch, LOOK_AGAIN_MS, watchFunds } from '../../../../src/payments/x402/local/relayer-funds.ts';
+  watchFunds,
+} from '../../../../src/payments/x402/local/relayer.ts';
 import { PoolNode } from './lane-stage.ts';
 
 const TIP_WEI = 1_000n;

@@ -10,7 +10,7 @@ import {
   NODE_LAG_MS,
   REMEMBERED_CHARACTERS,
   REMEMBERED_TRANSACTIONS,
-} from '../../../../src/payments/x402/local/sent-transactions.ts';
+} from '../../../../src/payments/x402/local/relayer.ts';
 
 const refusal = (message: string): RpcRefusal => new RpcRefusal('eth_sendRawTransaction', -32_000, message, false);
 

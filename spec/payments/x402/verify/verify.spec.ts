@@ -5,16 +5,21 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { TEST_BUYER } from '../../../../src/payments/pricing/networks.ts';
 import type { RailVerdict } from '../../../../src/payments/rail.ts';
 import type { WalletSignatures, WalletVerdict } from '../../../../src/payments/x402/chain/wallet-signature.ts';
-import { prepareRecovery } from '../../../../src/payments/x402/evm/signature.ts';
+import { prepareRecovery } from '../../../../src/payments/x402/evm/account.ts';
 import { createExaminer, type ExaminerDeps } from '../../../../src/payments/x402/verify/verify.ts';
-import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
-import { inPlaceUrls } from '../../../../src/payments/x402/wire/in-place.ts';
+import { inPlaceUrls } from '../../../../src/payments/x402/wire/challenge.ts';
+import {
+  decodeProof,
+  encodeProof,
+  invalidWindow,
+  leastSecondsToPay,
+  tooLate,
+} from '../../../../src/payments/x402/wire/proof.ts';
 import type {
   Eip3009Authorization,
   PaymentPayload,
   PaymentRequirements,
 } from '../../../../src/payments/x402/wire/types.ts';
-import { invalidWindow, leastSecondsToPay, tooLate } from '../../../../src/payments/x402/wire/window.ts';
 import {
   bareV,
   CHECKED_HERE,
@@ -162,6 +167,16 @@ describe('a proof against our offer', () => {
     }
   });
 
+  it('is judged by no window while our clock is wrong, and by all else', async () => {
+    const deps = { clockIsWrong: () => true };
+    for (const validBefore of [NOW - 90_000, NOW + 90_000])
+      assert.equal(
+        await verdict(await payloadFor(account, terms, { validBefore: String(validBefore) }), deps),
+        'genuine',
+      );
+    assert.equal(await verdict(accepting({ network: 'eip155:1' }), deps), 'invalid_network');
+  });
+
   it('names the first check that fails, in the order of the contract', async () => {
     const wrongInAllWays = {
       ...accepting({ network: 'eip155:1', amount: '1' }),
@@ -172,8 +187,6 @@ describe('a proof against our offer', () => {
     assert.equal(await verdict({ ...wrongInAllWays, accepted: offer }), RECIPIENT);
   });
 });
-
-describe('the window of an authorization', () => {});
 
 describe('who signed', () => {
   const long = `0x${'ab'.repeat(200)}`;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type BazaarForms, entriesOf } from '../../../../src/payments/x402/wire/bazaar.ts';
-import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
-import { inPlaceUrls } from '../../../../src/payments/x402/wire/in-place.ts';
-import type { Extension, PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
+import { inPlaceUrls } from '../../../../src/payments/x402/wire/challenge.ts';
+import { entriesOf } from '../../../../src/payments/x402/wire/offers.ts';
+import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/proof.ts';
+import type { BazaarForms, Extension, PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
 import { freshAccount, genuineProof, termsFor } from '../signing.ts';
 
 const BASE = 'https://shop.example';

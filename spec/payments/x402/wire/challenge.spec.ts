@@ -6,17 +6,17 @@ import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { hostKey } from '../../../../src/crypto/host-key.ts';
-import { challengeFor } from '../../../../src/payments/x402/wire/challenge.ts';
-import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
-import { inPlaceUrl, inPlaceUrls } from '../../../../src/payments/x402/wire/in-place.ts';
-import { signedOffer } from '../../../../src/payments/x402/wire/offer-receipt.ts';
-import { compileOffers, type OfferSigner } from '../../../../src/payments/x402/wire/offers.ts';
 import {
+  challengeFor,
+  inPlaceUrl,
+  inPlaceUrls,
   type PricedResource,
   REFUSED_RESPONSE_BYTES,
   USUAL_ROOM,
-} from '../../../../src/payments/x402/wire/payment-required.ts';
-import { encodePaymentResponse } from '../../../../src/payments/x402/wire/payment-response.ts';
+} from '../../../../src/payments/x402/wire/challenge.ts';
+import { compileOffers, type OfferSigner } from '../../../../src/payments/x402/wire/offers.ts';
+import { encodePaymentResponse, signedOffer } from '../../../../src/payments/x402/wire/payment-response.ts';
+import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/proof.ts';
 import type { Extension } from '../../../../src/payments/x402/wire/types.ts';
 import { pem } from '../../../config/sections/ap2.ts';
 import { tokensUnder } from '../../settlement/tokens.ts';

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { prepareRecovery } from '../../../../src/payments/x402/evm/signature.ts';
+import { prepareRecovery } from '../../../../src/payments/x402/evm/account.ts';
 import { createExaminer } from '../../../../src/payments/x402/verify/verify.ts';
-import { decodeProof, encodeProof, MAX_PROOF_BYTES } from '../../../../src/payments/x402/wire/header-codec.ts';
-import { replayKey } from '../../../../src/payments/x402/wire/payload-schema.ts';
+import { decodeProof, encodeProof, MAX_PROOF_BYTES, replayKey } from '../../../../src/payments/x402/wire/proof.ts';
 import type { PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
 import {
   bareV,

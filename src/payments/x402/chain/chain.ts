@@ -1,12 +1,18 @@
-/** Reads from a chain node what became of an authorization; nothing here moves money. */
+/**
+ * Reads from a chain node what became of an authorization, by the logs of receipts (x402 5), and
+ * tells it in the words of a rail; nothing here moves money.
+ */
 
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, Hex } from 'viem';
 import { getCode } from 'viem/actions';
 import { encodeEventTopics, formatLog, isAddressEqual, numberToHex, parseEventLogs } from 'viem/utils';
-import { ASSET_ABI, lowerHex } from '../evm/calldata.ts';
+import type { Reading, Settled, Settlement, Worthless } from '../../rail.ts';
+import { ASSET_ABI, lowerHex } from '../evm/eip3009.ts';
+import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/proof.ts';
 import { EXPIRED, NONCE_ALREADY_USED as SPENT } from '../wire/reasons.ts';
+import type { PaymentRequirements, Proof } from '../wire/types.ts';
 import { askAsset, clientOver, type Head, readHead, readReceipt, type TransactionReceipt } from './client.ts';
-import { type ExpectedPayment, findPayment } from './evidence.ts';
 import { nodeFailure, READING_DEADLINE_MS, type Rpc } from './rpc.ts';
 
 /** Most blocks in one `eth_getLogs`: public nodes refuse more than 10,000. */
@@ -207,4 +213,206 @@ async function firstBlock(head: Head, since: number, blockAt: (number: bigint) =
   const blocks = BigInt(Math.ceil((Math.max(0, head.timestamp - since) / elapsed) * Number(PACE_SAMPLE) * PACE_MARGIN));
   const back = blocks > MAX_BLOCKS_BACK ? MAX_BLOCKS_BACK : blocks;
   return back >= head.number ? 0n : head.number - back;
+}
+
+/** The payment to look for. Hex in any case, `value` in base units as a decimal string. */
+interface ExpectedPayment {
+  readonly asset: string;
+  readonly from: string;
+  readonly nonce: string;
+  readonly payTo: string;
+  readonly value: string;
+}
+
+/**
+ * `elsewhere`: the authorization was spent here, but not on us. `unclear`: it was spent here, and
+ * this payer paid us this sum here, but the order of the logs does not tie the two together.
+ */
+type ReceiptFinding = 'paid' | 'elsewhere' | 'unclear' | 'absent';
+
+/**
+ * The log pair rule (x402 5.1): the asset logged that the authorization was used, and its next log
+ * is the transfer of exactly this value to the payee. A batch holds several pairs, so the transfer
+ * of one authorization must not count for another; and a used nonce without its transfer proves
+ * nothing.
+ */
+export function findPayment(receipt: TransactionReceipt, payment: ExpectedPayment): ReceiptFinding {
+  return paymentFinder(receipt, payment.asset)(payment);
+}
+
+/** The same for many payments of one receipt, whose logs are decoded once. */
+export function paymentFinder(
+  receipt: TransactionReceipt,
+  asset: string,
+): (payment: ExpectedPayment) => ReceiptFinding {
+  const logs = assetLogs(receipt, asset);
+  const uses = new Map<string, number>();
+  for (const [at, log] of logs.entries()) {
+    const name = isUse(log) ? nameOf(log.args.authorizer, log.args.nonce) : undefined;
+    if (name !== undefined && !uses.has(name)) uses.set(name, at);
+  }
+  return function find(payment) {
+    const at = uses.get(nameOf(payment.from, payment.nonce));
+    if (at === undefined) return 'absent';
+    if (isTransfer(logs[at + 1], payment)) return 'paid';
+    // A transfer right behind another authorization belongs to that one; a lone one may be ours.
+    const alone = logs.some((log, i) => isTransfer(log, payment) && !isUse(logs[i - 1]));
+    return alone ? 'unclear' : 'elsewhere';
+  };
+}
+
+function nameOf(from: string, nonce: string): string {
+  return `${from} ${nonce}`.toLowerCase();
+}
+
+/** A payment that a receipt shows. Hex in lower case, `units` in base units. */
+export interface ShownPayment {
+  readonly from: string;
+  readonly nonce: string;
+  readonly units: bigint;
+}
+
+/** Every payment to the payee by the log pair rule, in the order of the logs. */
+export function paymentsIn(
+  receipt: TransactionReceipt,
+  { asset, payTo }: Pick<ExpectedPayment, 'asset' | 'payTo'>,
+): readonly ShownPayment[] {
+  const logs = assetLogs(receipt, asset);
+  return logs.flatMap((log, i) => {
+    const next = logs[i + 1];
+    if (!isUse(log) || next?.eventName !== 'Transfer') return [];
+    const [from, nonce, units] = [lowerHex(log.args.authorizer), log.args.nonce, next.args.value];
+    return units > 0n && isTransfer(next, { from, payTo, value: String(units) }) ? [{ from, nonce, units }] : [];
+  });
+}
+
+/**
+ * Transfers of exactly this value to the payee by others, whatever they were for, but for those
+ * that an authorization made: its nonce says what such a transfer is. Each by its place among the
+ * logs of the asset in this transaction.
+ */
+export function plainTransfersTo(
+  receipt: TransactionReceipt,
+  { asset, payTo, value }: Pick<ExpectedPayment, 'asset' | 'payTo' | 'value'>,
+): readonly number[] {
+  return assetLogs(receipt, asset).flatMap((log, i, logs) => {
+    if (log?.eventName !== 'Transfer' || isUse(logs[i - 1])) return [];
+    const { from } = log.args;
+    return !isAddressEqual(from, lowerHex(payTo)) && isTransfer(log, { from, payTo, value }) ? [i] : [];
+  });
+}
+
+/** One log of the asset. Undefined is one of another event, which has its place in the order. */
+type AssetLog = ReturnType<typeof parseEventLogs<typeof ASSET_ABI>>[number] | undefined;
+
+/** What the asset itself logged, in order; nothing when the transaction failed. */
+function assetLogs({ status, logs }: TransactionReceipt, asset: string): readonly AssetLog[] {
+  if (status !== 'success') return [];
+  const own = logs.filter((log) => isAddressEqual(log.address, lowerHex(asset)));
+  const known = new Map(parseEventLogs({ abi: ASSET_ABI, logs: own }).map((log) => [log.logIndex, log]));
+  return own.toSorted((a, b) => a.logIndex - b.logIndex).map(({ logIndex }) => known.get(logIndex));
+}
+
+function isUse(log: AssetLog): log is AssetLog & { readonly eventName: 'AuthorizationUsed' } {
+  return log?.eventName === 'AuthorizationUsed';
+}
+
+function isTransfer(log: AssetLog, { from, payTo, value }: Pick<ExpectedPayment, 'from' | 'payTo' | 'value'>): boolean {
+  return (
+    log?.eventName === 'Transfer' &&
+    isAddressEqual(log.args.from, lowerHex(from)) &&
+    isAddressEqual(log.args.to, lowerHex(payTo)) &&
+    log.args.value === BigInt(value)
+  );
+}
+
+/** The search for a log begins this much earlier, because clocks of chains and gateways differ. */
+export const CLOCK_MARGIN_SECONDS = 600;
+/** Pauses between readings, milliseconds: short at first, then at the pace of blocks. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+/** Looks up the authorization of this proof. */
+export function evidenceQuery(
+  { payload }: Proof,
+  offer: PaymentRequirements,
+  knownTransaction?: string,
+): EvidenceQuery {
+  const { from, nonce, validBefore } = payload.payload.authorization;
+  const ends = Number(validBefore);
+  const since = notUsedBefore(ends, offer.maxTimeoutSeconds);
+  const { asset, payTo, amount } = offer;
+  return { asset, from, nonce, payTo, value: amount, validBefore: ends, since, knownTransaction };
+}
+
+/**
+ * Since when an authorization may have been used, Unix seconds: the window check refuses a proof
+ * earlier than this before its end.
+ */
+export function notUsedBefore(validBefore: number, maxTimeoutSeconds: number): number {
+  return validBefore - maxTimeoutSeconds - VALID_BEFORE_EXCESS_SECONDS - CLOCK_MARGIN_SECONDS;
+}
+
+/**
+ * Whether the authorization pays exactly what the offer asks. The local checks compared that when
+ * the proof came, but an authorization with a record reaches the rail without them, and what is
+ * signed must never be sent for something else.
+ */
+export function paysOffer({ payload }: Proof, offer: PaymentRequirements): boolean {
+  const { to, value } = payload.payload.authorization;
+  return to.toLowerCase() === offer.payTo.toLowerCase() && BigInt(value) === BigInt(offer.amount);
+}
+
+/** The chain's evidence in the words of the rail; all but the known transaction is by others. */
+export async function readingOf(chain: Chain, query: EvidenceQuery): Promise<Reading> {
+  const evidence = await chain.readEvidence(query);
+  return decided(evidence, query) ?? (evidence.kind === 'unknown' ? evidence : { kind: 'open' });
+}
+
+/** What the chain shows definitely; undefined while it can still change. */
+export function decided(
+  evidence: Evidence,
+  { knownTransaction }: Pick<EvidenceQuery, 'knownTransaction'>,
+): Settled | Worthless | undefined {
+  switch (evidence.kind) {
+    case 'paid': {
+      const { transaction } = evidence;
+      const by = transaction === knownTransaction ? {} : { by: 'others' as const };
+      return { kind: 'settled', evidence: 'logs', transaction, ...by };
+    }
+    case 'worthless': {
+      const { reason, transaction } = evidence;
+      const how = reason === EXPIRED ? 'expired' : 'elsewhere';
+      return { kind: 'refused', reason, evidence: how, ...(transaction === undefined ? {} : { transaction }) };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * Reads the chain until it decides, the known transaction has failed in a block, or the wait is
+ * over. `settled` and `refused` are what the chain shows; anything else stays `uncertain` with
+ * `cause` and the known hash. A failed transaction does not make the authorization worthless:
+ * anyone may still send that.
+ */
+export async function confirmPayment(
+  chain: Chain,
+  query: EvidenceQuery,
+  waitMs: number,
+  cause: string,
+): Promise<Settlement> {
+  const ends = performance.now() + waitMs;
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    const evidence = await chain.readEvidence(query);
+    const shown = decided(evidence, query);
+    if (shown !== undefined) return shown;
+    const { knownTransaction } = query;
+    const known = knownTransaction === undefined ? {} : { transaction: knownTransaction };
+    if (evidence.kind === 'open' && evidence.failed === true)
+      return { kind: 'uncertain', cause: 'the transaction failed in its block', failed: true, ...known };
+    const left = ends - performance.now();
+    if (left <= 0) return { kind: 'uncertain', cause, ...known };
+    await delay(Math.min(pause, left));
+  }
 }

@@ -1,12 +1,16 @@
-/** JSON-RPC over HTTP to the chain node, for every reading and for the local rail's broadcasts. */
+/**
+ * JSON-RPC over HTTP to one chain node, and to several in order: readings are repeated after a
+ * failure that passes, broadcasts never.
+ */
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { createJsonPeer, OversizedAnswer } from './http-json.ts';
 
 /** Largest answer that is read, bytes: several times the receipt of a full batch. */
 const MAX_ANSWER_BYTES = 1_048_576;
 /** Longest wait for one answer, milliseconds. */
-export const RPC_DEADLINE_MS = 3_000;
+const RPC_DEADLINE_MS = 3_000;
 /** Longest time for one reading, milliseconds: all its calls together. */
 export const READING_DEADLINE_MS = 3_000;
 /** RFC 9110, 15.6. */
@@ -82,7 +86,7 @@ export function limitsCaller(error: unknown): boolean {
  * How often an error of a reading comes again. `always`: it is what the chain or the question
  * gives; `here`: this node refuses, another one may not; `passing`: silence, a limit, a fault.
  */
-export function recurrenceOf(error: unknown): 'always' | 'here' | 'passing' {
+function recurrenceOf(error: unknown): 'always' | 'here' | 'passing' {
   if (error instanceof OversizedRequest || error instanceof OversizedAnswer || lacksMethod(error)) return 'always';
   if (!(error instanceof RpcRefusal)) return 'passing';
   if (error.reverted) return 'always';
@@ -107,4 +111,71 @@ function refusal(method: string, error: JsonObject, status: number): RpcRefusal 
   const message = typeof error['message'] === 'string' ? error['message'] : 'error without message';
   const reverted = code === REVERTED || /revert|out of gas/i.test(message);
   return new RpcRefusal(method, code, message, reverted, status);
+}
+
+/** Tries of one reading; a node that is down must not use up the second of a look at its health. */
+const TRIES = 5;
+/** Before the second try of all nodes, milliseconds; it doubles. */
+const FIRST_PAUSE_MS = 50;
+/** How long another node is asked first after a node failed, milliseconds. */
+export const FIRST_NODE_AGAIN_MS = 30_000;
+/** A lost answer does not show whether a transaction arrived, so what sent it decides. */
+const SENDING = 'eth_sendRawTransaction';
+
+interface NodeOrderDeps {
+  /** Compares the asset that a node shows. What a node of another chain shows must never count. */
+  readonly compare: (node: Rpc) => Promise<void>;
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number;
+}
+
+/**
+ * Asks the first node, and the next one for a while after a failure. A transaction is sent once, to
+ * the node that the last reading came from.
+ * @param nodes At least one. A single node is compared by its owner.
+ */
+export function inOrder(nodes: readonly Rpc[], { compare, now = () => performance.now() }: NodeOrderDeps): Rpc {
+  const compared = new Set(nodes.length === 1 ? nodes : []);
+  let place = 0;
+  let leftFirstAt = 0;
+
+  const nodeNow = (): Rpc => {
+    if (place > 0 && now() - leftFirstAt >= FIRST_NODE_AGAIN_MS) place = 0;
+    return nodes[place] as Rpc;
+  };
+  const failed = (node: Rpc): void => {
+    if (nodes[place] !== node) return;
+    if (place === 0) leftFirstAt = now();
+    place = (place + 1) % nodes.length;
+  };
+  return {
+    async call(method, params, deadlineMs = RPC_DEADLINE_MS) {
+      const endsAt = now() + deadlineMs;
+      for (let tried = 1, pause = FIRST_PAUSE_MS; ; tried += 1) {
+        const node = nodeNow();
+        // A silent node leaves time for those behind it.
+        const share = Math.max(1, (endsAt - now()) / Math.max(1, nodes.length - tried + 1));
+        try {
+          if (!compared.has(node)) {
+            await compare(node);
+            compared.add(node);
+          }
+          return await node.call(method, params, share);
+        } catch (error) {
+          const recurrence = recurrenceOf(error);
+          if (recurrence === 'always') throw error;
+          failed(node);
+          const tries = recurrence === 'here' ? nodes.length : Math.max(TRIES, nodes.length);
+          if (method === SENDING || tried >= tries) throw error;
+          if (tried % nodes.length > 0) continue;
+          if (now() + pause >= endsAt) throw error;
+          await delay(pause);
+          pause *= 2;
+        }
+      }
+    },
+    async close() {
+      await Promise.all(nodes.map((node) => node.close()));
+    },
+  };
 }

@@ -10,7 +10,7 @@ import {
   parseAbi,
   parseErc6492Signature,
 } from 'viem/utils';
-import { lowerHex } from '../evm/calldata.ts';
+import { lowerHex } from '../evm/eip3009.ts';
 import { clientOver } from './client.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
 

@@ -1,11 +1,11 @@
 /** One facilitator over HTTP, and the API of x402 v2 that it speaks (x402 4.2). */
 
 import { isObject, type Json } from '../../../json/types.ts';
-import { isTransactionHash } from '../chain/chain-answers.ts';
+import { isTransactionHash } from '../chain/client.ts';
 import { createJsonPeer, type JsonAnswer, type JsonPeer, type JsonRequest } from '../chain/http-json.ts';
-import { BAZAAR, type BazaarEntry, type EntryOf } from '../wire/bazaar.ts';
 import { type CdpKey, cdpToken, readCdpKey } from '../wire/cdp-token.ts';
-import { PAYMENT_IDENTIFIER } from '../wire/payload-schema.ts';
+import type { BazaarEntry, EntryOf } from '../wire/offers.ts';
+import { BAZAAR, PAYMENT_IDENTIFIER } from '../wire/proof.ts';
 import { translatedReason } from '../wire/reasons.ts';
 import type { FacilitatorEndpoint } from '../wire/settings.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';

@@ -3,14 +3,13 @@
  */
 
 import type { RailFault, RailVerdict, Reading, Settlement } from '../../rail.ts';
-import type { Chain } from '../chain/chain.ts';
-import { confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
+import { type Chain, confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/chain.ts';
 import { nodeFailure } from '../chain/rpc.ts';
-import type { EntryOf } from '../wire/bazaar.ts';
+import type { EntryOf } from '../wire/offers.ts';
+import { VALID_BEFORE_MARGIN_SECONDS } from '../wire/proof.ts';
 import { isNonceSpent, NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING } from '../wire/reasons.ts';
 import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
-import { VALID_BEFORE_MARGIN_SECONDS } from '../wire/window.ts';
 import { connectFacilitator, type Facilitator, type SettleAnswer } from './facilitator.ts';
 
 /** Deadlines of contract 4.2 for all facilitators together, milliseconds. */

@@ -3,22 +3,32 @@
 import type { Client, Hex } from 'viem';
 import { getCode } from 'viem/actions';
 import type { RailFault, RailVerdict, Reading, Settlement, SettlementHistory } from '../../rail.ts';
-import type { Chain } from '../chain/chain.ts';
+import { type Chain, confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/chain.ts';
 import { clientOver } from '../chain/client.ts';
-import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { hexWord, lowerHex, MULTICALL3, markOf, WORD_DIGITS } from '../evm/calldata.ts';
+import { hexWord, lowerHex, MULTICALL3, markOf, WORD_DIGITS } from '../evm/eip3009.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
-import { watchBlocks } from './block-watch.ts';
-import { createJointSimulation } from './joint-simulation.ts';
-import { BATCH, createLane, createLatestTimes, isOutrun, type Refusing, SENT_AT_ONCE, textOf } from './lane.ts';
-import type { LanePayment } from './lane-payment.ts';
-import { createRelayer } from './relayer.ts';
-import { watchFees } from './relayer-fees.ts';
-import { LOW_GAS_TRANSFERS, type RelayerFunds, transfersPaidBy, watchFunds } from './relayer-funds.ts';
-import { transferOf } from './transfer.ts';
-import { createUnderWay, type Question } from './under-way.ts';
+import {
+  BATCH,
+  createLane,
+  createLatestTimes,
+  isOutrun,
+  type LanePayment,
+  type Refusing,
+  SENT_AT_ONCE,
+  textOf,
+} from './lane.ts';
+import {
+  createRelayer,
+  LOW_GAS_TRANSFERS,
+  type RelayerFunds,
+  transfersPaidBy,
+  watchFees,
+  watchFunds,
+} from './relayer.ts';
+import { createJointSimulation, transferOf } from './transfer.ts';
+import { createUnderWay, type Question, watchBlocks } from './under-way.ts';
 
 /** Longest time from the call to an outcome, milliseconds (contract 4.2). */
 const LOCAL_SETTLE_DEADLINE_MS = 60_000;

@@ -1,14 +1,16 @@
-/** The relayer: the account that signs and broadcasts transactions, one at a time. */
+/**
+ * The relayer: the account that signs and broadcasts transactions, one at a time; the transactions
+ * that it sent, what gas costs it, and its gas money.
+ */
 
+import type { Client } from 'viem';
 import { getBalance, getTransactionCount, sendRawTransaction } from 'viem/actions';
-import { clientOver } from '../chain/client.ts';
-import type { Rpc } from '../chain/rpc.ts';
-import { lowerHex } from '../evm/calldata.ts';
-import { prepareKey } from '../evm/signing-key.ts';
-import { type Fees, signTransaction } from '../evm/transaction.ts';
-import type { FeeWatch } from './relayer-fees.ts';
-import type { RelayerFunds } from './relayer-funds.ts';
-import { createSentTransactions, type Exclusion, exclusionOf, isKnown, isUnderpriced } from './sent-transactions.ts';
+import { hexToBigInt } from 'viem/utils';
+import { clientOver, type Head } from '../chain/client.ts';
+import { type Rpc, RpcRefusal } from '../chain/rpc.ts';
+import { type Fees, prepareKey, signTransaction } from '../evm/account.ts';
+import { lowerHex } from '../evm/eip3009.ts';
+import { ACCOUNT_GAS } from './transfer.ts';
 
 /** A pool takes a replacement that offers an eighth more in both fees: geth asks for a tenth. */
 const RAISED = { by: 9n, of: 8n } as const;
@@ -211,5 +213,258 @@ function turns(): <T>(task: () => Promise<T>) => Promise<T> {
     const mine = last.then(task);
     last = mine.catch(() => undefined);
     return mine;
+  };
+}
+
+/** Most remembered transactions, above the number under way; the oldest is forgotten first. */
+export const REMEMBERED_TRANSACTIONS = 128;
+/** Most characters of them in all: a full batch has 90,000. */
+export const REMEMBERED_CHARACTERS = 4_194_304;
+/** How long a node may lag behind others of the same network, milliseconds: a few blocks. */
+export const NODE_LAG_MS = 5_000;
+
+/** The words of geth and its kin, of reth and anvil, Nethermind, Besu and Erigon. */
+
+const KNOWN = /already ?(?:known|imported)|known transaction/i;
+
+/** Another transaction of the number is in the pool, and this one does not offer enough more. */
+const UNDERPRICED =
+  /replacement.{0,20}underpriced|underpriced.{0,20}replacement|replacement ?not ?allowed|could not replace/i;
+
+const OUTRUN = /nonce.{0,10}too.?low|old ?nonce/i;
+const UNFUNDED = /insufficient ?(?:funds|balance)|upfront cost exceeds/i;
+const SHORT_OF_GAS = /intrinsic.?gas|floor data gas/i;
+
+/** @throws RpcRefusal when the node refuses the bytes, other errors when no answer came */
+type Broadcast = (raw: string) => Promise<void>;
+
+/**
+ * The transactions of one account that a node took, by their numbers. Numbers of other processes
+ * with this account are unknown, so a lower count may be a lag.
+ */
+export function createSentTransactions(broadcast: Broadcast, now: () => number = () => performance.now()) {
+  const sent = new Map<number, string>();
+  let characters = 0;
+  let next = 0;
+  let missingSince: number | undefined;
+
+  const forget = (number: number): void => {
+    characters -= sent.get(number)?.length ?? 0;
+    sent.delete(number);
+  };
+  const mayLag = (): boolean => {
+    missingSince ??= now();
+    return now() - missingSince < NODE_LAG_MS;
+  };
+  /** The first number below `next` that the node refuses to fill; undefined when there is none. */
+  const firstFree = async (pending: number): Promise<number | undefined> => {
+    for (let number = pending; number < next; number += 1) {
+      const raw = sent.get(number);
+      if (raw === undefined) return mayLag() ? undefined : number;
+      const taking = await sendAgain(broadcast, raw);
+      missingSince = undefined;
+      if (taking === 'refused') return number;
+      // Some nodes do not count waiting transactions: one that has this has those behind it.
+      if (taking === 'known') return undefined;
+    }
+    missingSince = undefined;
+    return undefined;
+  };
+
+  return {
+    add(number: number, raw: string): void {
+      forget(number);
+      sent.set(number, raw);
+      characters += raw.length;
+      next = Math.max(next, number + 1);
+      for (const oldest of sent.keys()) {
+        if (sent.size <= REMEMBERED_TRANSACTIONS && characters <= REMEMBERED_CHARACTERS) break;
+        forget(oldest);
+      }
+    },
+    /** Whether these bytes are what was sent last under this number. */
+    holds: (number: number, raw: string) => sent.get(number) === raw,
+    /**
+     * The number of the next transaction. A node that counts fewer than were sent has lost
+     * transactions (a reorganisation, a restart) or is behind. It gets the missing ones again: the
+     * same bytes change nothing twice, while another transaction of the same number would replace
+     * what may still be on its way. Only a number whose transaction the node refuses is used anew;
+     * the chain then decides the settlement that it belonged to.
+     * @param pending How many transactions of the account the node counts.
+     * @throws when the node does not answer
+     */
+    async nextNumber(pending: number): Promise<number> {
+      const free = await firstFree(pending);
+      if (free === undefined) return Math.max(pending, next);
+      for (let number = free; number < next; number += 1) forget(number);
+      next = free;
+      missingSince = undefined;
+      return free;
+    },
+  };
+}
+
+/** `known`: the node has one of this number. `outrun`: the number is used up in its blocks. */
+async function sendAgain(broadcast: Broadcast, raw: string): Promise<'taken' | 'known' | 'outrun' | 'refused'> {
+  try {
+    await broadcast(raw);
+    return 'taken';
+  } catch (error) {
+    if (!(error instanceof RpcRefusal)) throw error;
+    if (isKnown(error) || isUnderpriced(error)) return 'known';
+    return exclusionOf(error) === 'outrun' ? 'outrun' : 'refused';
+  }
+}
+
+/**
+ * Why a node certainly keeps nothing of a transaction: its sender cannot pay for it, its gas limit
+ * is below what its bytes cost, or its number is used up in the node's blocks. The last does not
+ * show by what.
+ */
+export type Exclusion = 'unfunded' | 'short_of_gas' | 'outrun';
+
+/** Undefined where it may still be on its way: after every answer not known to exclude it. */
+export function exclusionOf(error: unknown): Exclusion | undefined {
+  if (!(error instanceof RpcRefusal) || isKnown(error)) return undefined;
+  if (UNFUNDED.test(error.message)) return 'unfunded';
+  if (SHORT_OF_GAS.test(error.message)) return 'short_of_gas';
+  return OUTRUN.test(error.message) ? 'outrun' : undefined;
+}
+
+/** The node has these bytes already, which is as good as taking them. */
+export function isKnown(error: unknown): boolean {
+  return error instanceof RpcRefusal && KNOWN.test(error.message);
+}
+
+/**
+ * The pool holds a transaction of this nonce at a similar fee; in a replacement it is our earlier
+ * one.
+ */
+export function isUnderpriced(error: unknown): boolean {
+  return error instanceof RpcRefusal && UNDERPRICED.test(error.message);
+}
+
+/** Offered to the block producer when the node suggests nothing, wei. */
+const DEFAULT_TIP_WEI = 1_000_000_000n;
+/** The base fee may double (six full blocks) before a transaction is left out. */
+const BASE_FEE_FACTOR = 2n;
+/** How long a block that was seen gives the price, milliseconds. */
+export const HEAD_FRESH_MS = 1_000;
+/** How long a suggested tip holds, milliseconds. */
+export const TIP_FRESH_MS = 30_000;
+
+export interface FeeWatch {
+  /** Notes the newest block. */
+  saw(head: Head): void;
+  /** The fees of a transaction that is sent now. @throws when the node does not answer */
+  current(): Promise<Fees>;
+}
+
+interface FeeWatchDeps {
+  readonly client: Client;
+  /** Reads the newest block. */
+  readonly head: () => Promise<Head>;
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number;
+}
+
+/** Reads nothing while blocks are seen anyway. */
+export function watchFees({ client, head, now = () => performance.now() }: FeeWatchDeps): FeeWatch {
+  let seen: { readonly baseFee: bigint; readonly at: number } | undefined;
+  let tip: { readonly wei: bigint; readonly at: number } | undefined;
+  const saw = ({ baseFee }: Head): void => {
+    seen = { baseFee, at: now() };
+  };
+  const baseFee = async (): Promise<bigint> => {
+    if (seen === undefined || now() - seen.at >= HEAD_FRESH_MS) saw(await head());
+    return seen?.baseFee ?? 0n;
+  };
+  const currentTip = async (): Promise<bigint> => {
+    if (tip === undefined || now() - tip.at >= TIP_FRESH_MS) tip = { wei: await suggestedTip(client), at: now() };
+    return tip.wei;
+  };
+  return {
+    saw,
+    async current() {
+      const [base, maxPriorityFeePerGas] = await Promise.all([baseFee(), currentTip()]);
+      return { maxPriorityFeePerGas, maxFeePerGas: BASE_FEE_FACTOR * base + maxPriorityFeePerGas };
+    },
+  };
+}
+
+/** Not every node has this method. */
+async function suggestedTip(client: Client): Promise<bigint> {
+  try {
+    return hexToBigInt(await client.request({ method: 'eth_maxPriorityFeePerGas' }));
+  } catch (error) {
+    if (error instanceof RpcRefusal) return DEFAULT_TIP_WEI;
+    throw error;
+  }
+}
+
+/** Below this many transfers at the present price, readiness warns. */
+export const LOW_GAS_TRANSFERS = 10;
+
+/** How long a relayer counts as short without another reading: the Retry-After of its buyers. */
+export const LOOK_AGAIN_MS = 1_000;
+
+/** What a relayer has, wei, and the highest price of one unit of gas now. */
+export interface RelayerFunds {
+  readonly balance: bigint;
+  readonly maxFeePerGas: bigint;
+}
+
+/** How many transfers of accounts the relayer can pay at the highest price now. */
+export function transfersPaidBy({ balance, maxFeePerGas }: RelayerFunds): number {
+  return maxFeePerGas === 0n ? Number.MAX_SAFE_INTEGER : Number(balance / (ACCOUNT_GAS * maxFeePerGas));
+}
+
+export interface FundsWatch {
+  /** Reads now. @throws when the node does not answer */
+  look(): Promise<RelayerFunds>;
+  /**
+   * Whether a transaction with this gas limit is known not to be payable. Reads only the first
+   * time, and once a second while funds are short: enough funds cost no call. A node that does not
+   * answer proves nothing.
+   */
+  isShort(gas: bigint): Promise<boolean>;
+  /** Notes that a node refused a transaction for want of funds, maybe for others in its pool. */
+  refused(): void;
+}
+
+/** @param now Milliseconds of a monotonic clock. */
+export function watchFunds(read: () => Promise<RelayerFunds>, now: () => number = () => performance.now()): FundsWatch {
+  let known: RelayerFunds | undefined;
+  let knownAt = 0;
+  let refused = false;
+  let looking: Promise<RelayerFunds> | undefined;
+
+  const look = (): Promise<RelayerFunds> => {
+    // Concurrent calls share one reading.
+    looking ??= read()
+      .then((funds) => {
+        known = funds;
+        refused = false;
+        return funds;
+      })
+      .finally(() => {
+        knownAt = now();
+        looking = undefined;
+      });
+    return looking;
+  };
+  const short = (gas: bigint): boolean => refused || (known !== undefined && known.balance < gas * known.maxFeePerGas);
+
+  return {
+    look,
+    async isShort(gas) {
+      const stale = known === undefined || (short(gas) && now() - knownAt >= LOOK_AGAIN_MS);
+      if (stale) await look().catch(() => undefined);
+      return short(gas);
+    },
+    refused() {
+      refused = true;
+      knownAt = now();
+    },
   };
 }

@@ -1,6 +1,16 @@
-/** The call that moves the money of one authorization, and the gas of one or many of them. */
+/**
+ * The call that moves the money of one authorization, the gas of one or many of them, and their
+ * simulation, in one call in the order in which a batch makes them.
+ */
 
-import { aggregateCall, MULTICALL3, marked, transferCall } from '../evm/calldata.ts';
+import type { Client, Hex } from 'viem';
+import { numberToHex } from 'viem/utils';
+import type { RailVerdict } from '../../rail.ts';
+import { askAsset } from '../chain/client.ts';
+import { OversizedAnswer } from '../chain/http-json.ts';
+import { limitsCaller, nodeFailure, OversizedRequest, RpcRefusal } from '../chain/rpc.ts';
+import { aggregateCall, lowerHex, MULTICALL3, marked, succeeded, transferCall } from '../evm/eip3009.ts';
+import { NONCE_ALREADY_USED } from '../wire/reasons.ts';
 import type { Eip3009Authorization, Proof } from '../wire/types.ts';
 import type { RelayedCall } from './relayer.ts';
 
@@ -46,6 +56,132 @@ export function gasOf(transfers: readonly Transfer[]): bigint {
   return only !== undefined && another === undefined ? only.gas : batchGas(transfers);
 }
 
-export function batchGas({ length }: readonly Transfer[]): bigint {
+function batchGas({ length }: readonly Transfer[]): bigint {
   return BATCH_GAS + EACH_GAS * BigInt(length);
+}
+
+/**
+ * `behind`: the transfer passes alone and fails behind the others, so it has to wait until those
+ * are in a block: one payer may have signed more than it has.
+ */
+export type JointVerdict = RailVerdict | { readonly kind: 'behind' };
+
+/**
+ * Simulates transfers in the newest block, as the relayer would send them. Those that pass are
+ * known first: the others must not delay them. Never rejects.
+ */
+export type JointSimulation = (
+  transfers: readonly Transfer[],
+) => Promise<readonly (JointVerdict | Promise<JointVerdict>)[]>;
+
+interface JointSimulationDeps {
+  readonly client: Client;
+  readonly asset: string;
+  /** The account that would send them. */
+  readonly relayer: string;
+  readonly canBatch: () => Promise<boolean>;
+}
+
+/** Whether each transfer of a batch passes, or why the node told nothing of any. */
+type BatchResult = readonly boolean[] | { readonly kind: 'unavailable'; readonly cause: string };
+
+/** A transfer that fails in the batch is simulated alone too, which explains it. */
+export function createJointSimulation({ client, asset, relayer, canBatch }: JointSimulationDeps): JointSimulation {
+  const alone = (transfer: Transfer): Promise<RailVerdict> => simulate(client, { ...transfer, asset, relayer });
+  /** Undefined where the node cannot do it for all of them. */
+  const together = async (transfers: readonly Transfer[]): Promise<BatchResult | undefined> => {
+    const data = aggregateCall(
+      asset,
+      transfers.map((transfer) => transfer.data),
+    );
+    const call = { from: lowerHex(relayer), to: lowerHex(MULTICALL3), data, gas: numberToHex(batchGas(transfers)) };
+    try {
+      return resultsOf(await client.request({ method: 'eth_call', params: [call, 'latest'] }), transfers.length);
+    } catch (error) {
+      // A node that is silent or limits its callers is not asked a hundred times more.
+      return cannotForAll(error) ? undefined : { kind: 'unavailable', cause: nodeFailure(error) };
+    }
+  };
+  return async function simulateJointly(transfers) {
+    // The code of a payer's contract may use up the gas of all.
+    const plain = transfers.filter(({ signedBy }) => signedBy === 'account');
+    const result = plain.length > 1 && (await canBatch()) ? await together(plain) : undefined;
+    const at = new Map(plain.map((transfer, place) => [transfer, place]));
+    return transfers.map(async (transfer): Promise<JointVerdict> => {
+      const place = at.get(transfer);
+      if (place === undefined || result === undefined) return alone(transfer);
+      if ('kind' in result) return result;
+      if (result[place] === true) return { kind: 'valid' };
+      const verdict = await alone(transfer);
+      return verdict.kind === 'valid' ? { kind: 'behind' } : verdict;
+    });
+  };
+}
+
+/** Undefined for bytes that are no results, such as those of a node that lacks Multicall3. */
+function resultsOf(returned: string, count: number): readonly boolean[] | undefined {
+  try {
+    const passed = succeeded(returned);
+    return passed.length === count ? passed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The node answered readably that it does not do so much in one call. */
+function cannotForAll(error: unknown): boolean {
+  if (error instanceof OversizedAnswer || error instanceof OversizedRequest) return true;
+  return error instanceof RpcRefusal && !limitsCaller(error);
+}
+
+/** `revert` texts of FiatToken 2.2 and of tokens that follow it, with the token of contract 1.3. */
+const REVERT_TEXTS: readonly (readonly [text: RegExp, reason: string])[] = [
+  [/expired/i, 'invalid_exact_evm_payload_authorization_valid_before'],
+  [/not yet valid/i, 'invalid_exact_evm_payload_authorization_valid_after'],
+  [/signature/i, 'invalid_exact_evm_payload_signature'],
+];
+/** "authorization is used or canceled", "authorization is used". */
+const SPENT_TEXT = /authorization.*(?:used|cancell?ed)/i;
+const UNEXPLAINED = 'invalid_exact_evm_transaction_simulation_failed';
+
+/** A transfer to simulate. */
+interface Simulation {
+  readonly asset: string;
+  readonly relayer: string;
+  readonly data: Hex;
+  /** A cap, so that a payer's contract uses no more gas in the simulation than on chain. */
+  readonly gas: bigint;
+  readonly authorization: Eip3009Authorization;
+}
+
+/** Simulates the transfer in the newest block, as the relayer would send it. */
+async function simulate(client: Client, simulation: Simulation): Promise<RailVerdict> {
+  const { asset, relayer, data, gas } = simulation;
+  try {
+    const call = { from: lowerHex(relayer), to: lowerHex(asset), data, gas: numberToHex(gas) };
+    await client.request({ method: 'eth_call', params: [call, 'latest'] });
+    return { kind: 'valid' };
+  } catch (error) {
+    if (!(error instanceof RpcRefusal) || !error.reverted) return { kind: 'unavailable', cause: nodeFailure(error) };
+    return explain(client, simulation, error.message);
+  }
+}
+
+/** State first, text second: nonce and balance mean the same on every token, the texts differ. */
+async function explain(client: Client, { asset, authorization }: Simulation, text: string): Promise<RailVerdict> {
+  const { from, nonce, value } = authorization;
+  try {
+    const [spent, balance] = await Promise.all([
+      askAsset(client, asset, 'authorizationState', [lowerHex(from), lowerHex(nonce)]),
+      askAsset(client, asset, 'balanceOf', [lowerHex(from)]),
+    ]);
+    if (spent !== 0n) return { kind: 'refused', reason: NONCE_ALREADY_USED, nonceSpent: true };
+    // The state may be a block behind the simulation, so the text makes the rail ask the chain.
+    if (SPENT_TEXT.test(text)) return { kind: 'refused', reason: NONCE_ALREADY_USED, nonceSpent: true };
+    const known = REVERT_TEXTS.find(([pattern]) => pattern.test(text));
+    if (known !== undefined) return { kind: 'refused', reason: known[1], nonceSpent: false };
+    return { kind: 'refused', reason: balance < BigInt(value) ? 'insufficient_funds' : UNEXPLAINED, nonceSpent: false };
+  } catch (error) {
+    return { kind: 'unavailable', cause: nodeFailure(error) };
+  }
 }

@@ -2,8 +2,8 @@
 
 import type { Time } from '../../../time/time.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
+import { plainTransfersTo } from '../chain/chain.ts';
 import { clientOver, readHead, readReceipt } from '../chain/client.ts';
-import { plainTransfersTo } from '../chain/evidence.ts';
 import type { Rpc } from '../chain/rpc.ts';
 import {
   closeRefund,

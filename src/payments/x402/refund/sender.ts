@@ -4,11 +4,9 @@ import { getTransactionCount, sendRawTransaction } from 'viem/actions';
 import { hexToBigInt } from 'viem/utils';
 import { clientOver, readHead } from '../chain/client.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { lowerHex } from '../evm/calldata.ts';
-import type { SigningKey } from '../evm/signing-key.ts';
-import { signTransaction } from '../evm/transaction.ts';
-import { watchFees } from '../local/relayer-fees.ts';
-import { isKnown } from '../local/sent-transactions.ts';
+import { type SigningKey, signTransaction } from '../evm/account.ts';
+import { lowerHex } from '../evm/eip3009.ts';
+import { isKnown, watchFees } from '../local/relayer.ts';
 
 /** Of the gas that the node estimates, percent: balances of other holders may change meanwhile. */
 const GAS_PERCENT = 125n;

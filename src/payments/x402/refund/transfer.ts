@@ -6,8 +6,7 @@
 
 import { createHash } from 'node:crypto';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
-import type { Chain, Evidence } from '../chain/chain.ts';
-import { CLOCK_MARGIN_SECONDS, notUsedBefore } from '../chain/payment-reading.ts';
+import { type Chain, CLOCK_MARGIN_SECONDS, type Evidence, notUsedBefore } from '../chain/chain.ts';
 import type { Eip3009Authorization, PaymentRequirements, Proof } from '../wire/types.ts';
 
 /** What of a record decides its refund. */

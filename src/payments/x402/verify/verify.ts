@@ -3,11 +3,9 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { innerSignature, type WalletSignatures } from '../chain/wallet-signature.ts';
-import { bytesHex, lowerHex } from '../evm/calldata.ts';
-import { isPublishedAccount } from '../evm/published-keys.ts';
-import { ACCOUNT_SIGNATURE_BYTES, type Recover, readAccountSignature } from '../evm/signature.ts';
-import { authorizationDigest } from '../evm/typed-data.ts';
-import { type DecodedProof, replayKeys } from '../wire/payload-schema.ts';
+import { ACCOUNT_SIGNATURE_BYTES, isPublishedAccount, type Recover, readAccountSignature } from '../evm/account.ts';
+import { authorizationDigest, bytesHex, lowerHex } from '../evm/eip3009.ts';
+import { type DecodedProof, invalidWindow, replayKeys, type WindowFault } from '../wire/proof.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type {
   EchoedRequirements,
@@ -17,7 +15,6 @@ import type {
   PaymentRequirements,
   Proof,
 } from '../wire/types.ts';
-import { invalidWindow, type WindowFault } from '../wire/window.ts';
 
 /** Bytes of a digest: no collisions, and small where thousands are kept. */
 const DIGEST_BYTES = 18;
@@ -122,18 +119,24 @@ export interface ExaminerDeps {
   readonly wallets: WalletSignatures | undefined;
   /** The rail's verdict, for `localSignatureCheck: false`. Never rejects. */
   readonly verifyByRail: PaymentRail['verify'];
+  /**
+   * Whether our clock is known to be wrong. The window would then refuse every proof, or accept one
+   * that has ended, so it refuses none: the proof reaches the rail, which gives no verdict in that
+   * time. A 402 would have the buyer sign again and again.
+   */
+  readonly clockIsWrong?: () => boolean;
 }
 
 /** The local verification of proofs. Pure, except for `prove`, whose number the caller bounds. */
 export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Examination {
-  const { terms, recover, wallets, verifyByRail } = deps;
+  const { terms, recover, wallets, verifyByRail, clockIsWrong = () => false } = deps;
   const digest = authorizationDigest(terms.domainSeparator);
   const checkSignature = async (payId: string, { decoded, offer }: Candidate): Promise<SignatureVerdict> => {
     const { payload } = decoded;
     const { signature, authorization } = payload.payload;
     const account = readAccountSignature(signature);
     const signed = digest(authorization);
-    if (account !== undefined && (await recover(signed, account)) === authorization.from)
+    if (account !== undefined && recover(signed, account) === authorization.from)
       return { kind: 'genuine', proof: proofOf(payId, payload, account.canonical, 'account') };
     if (BigInt(authorization.from) <= LAST_RESERVED_ADDRESS) return BAD_SIGNATURE;
     const proof = proofOf(payId, payload, account?.canonical ?? signature, 'contract');
@@ -145,9 +148,10 @@ export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Ex
   };
   return function examine(candidate) {
     const [payId] = replayKeys(candidate.decoded.payload, terms);
+    const refusal = firstRefusal(candidate, terms.chainId);
     return {
       payId,
-      refusal: firstRefusal(candidate, terms.chainId),
+      refusal: refusal?.step === 'window' && clockIsWrong() ? undefined : refusal,
       checkSignature: () => checkSignature(payId, candidate),
     };
   };

@@ -1,22 +1,20 @@
-/** Builds the 402 of each resource once at start, so that a challenge costs one concatenation. */
+/**
+ * The content of every 402 (contract 4.1): the PaymentRequired document of a resource and the
+ * envelope around it, built once at start, so that a challenge costs one concatenation.
+ */
 
-import { BAZAAR } from './bazaar.ts';
-import { encodeHeaderText } from './header-codec.ts';
-import { documentsAt } from './in-place.ts';
-import { BUYER_TOKEN } from './payload-schema.ts';
+import type { Pricing } from '../../pricing/amount.ts';
+import { NAME_CHARACTERS, TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
+import { BAZAAR, BUYER_TOKEN, encodeHeaderText, PAYMENT_IDENTIFIER } from './proof.ts';
+import type { X402Config } from './settings.ts';
 import {
-  type Fits,
-  type FormOfTerms,
-  fitsInto,
-  type HeadRoom,
-  needsMandate,
-  type OfferTerms,
-  type PricedResource,
-  paymentRequiredFor,
-  TOKEN_GAP,
-  USUAL_ROOM,
-} from './payment-required.ts';
-import type { Extension, PaymentRequired } from './types.ts';
+  type BazaarForms,
+  type Extension,
+  OFFER_RECEIPT,
+  PAYMENT_REQUIRED,
+  type PaymentRequired,
+  type PaymentRequirements,
+} from './types.ts';
 
 const VERSION_MEMBER = '{"x402Version":2,';
 /** `error` where no proof was refused. */
@@ -236,5 +234,258 @@ function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: str
   return ({ requestId, expiresAt, authorization }, document) => {
     const mandate = authorization === undefined ? '' : `,"authorization":${authorization}`;
     return `${head}${JSON.stringify(requestId)}${middle}${JSON.stringify(expiresAt)}${beforeDocument}${document}}${mandate}}`;
+  };
+}
+
+/** `paymentFlow` of an offer whose payment is settled before the backend is called. */
+export const UPFRONT = 'upfront';
+/** The same where it is settled after the backend answered: the proof alone is checked before. */
+const AUTHORIZATION = 'authorization';
+/** Marks where each challenge has its own token. */
+export const TOKEN_GAP = '_'.repeat(TOKEN_CHARACTERS);
+/** What is added to a document at most: two spaces before the token, bytes. */
+const PADDING_BYTES = 2;
+/** After a refusal also `error` with the longest reason (contract 1.3), and a name of an answer. */
+const REFUSAL_BYTES = `"error":"${'_'.repeat(64)}",`.length + NAME_CHARACTERS;
+/** What a refused settlement leaves of the head for PAYMENT-RESPONSE, bytes. */
+export const REFUSED_RESPONSE_BYTES = 360;
+/** The field that carries the document, but for its value. */
+const FIELD_BYTES = `${PAYMENT_REQUIRED}: \r\n`.length;
+
+/** How many bytes of a head the gateway's other fields leave, each at its longest. */
+export interface HeadRoom {
+  readonly plain: number;
+  /** Of the answer with a page for people. */
+  readonly page: number;
+}
+
+/** What is left by the heads that proxies take unless they are told otherwise. */
+export const USUAL_ROOM: HeadRoom = { plain: 3_500, page: 3_250 };
+
+/** The declaration that a client may name its payment (contract 4.4). */
+const IDENTIFIER_EXTENSION = {
+  info: { required: false },
+  schema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: {
+      required: { type: 'boolean' },
+      id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[a-zA-Z0-9_-]+$' },
+    },
+    required: ['required'],
+  },
+} as const;
+
+/**
+ * The extension of an offer that needs a mandate too (ap2 7.4). It is constant and small, because
+ * clients echo it in their payload; the checkout that the mandate is for is beside the document.
+ */
+const MANDATE_DECLARED = {
+  ap2: {
+    info: { required: true, version: '0.2.0' },
+    schema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: { required: { type: 'boolean' }, version: { type: 'string' } },
+      required: ['required', 'version'],
+    },
+  },
+} as const;
+
+/** A resource that has a price. */
+export interface PricedResource {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly mimeType: string;
+  readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
+  /** What a call needs beside its payment; absent: nothing. */
+  readonly authorization?: readonly 'ap2'[];
+  /** How it is called, for catalogues; absent: it is in none. */
+  readonly bazaar?: BazaarForms | undefined;
+}
+
+/** The settlement terms of the gateway that an offer repeats. */
+export type OfferTerms = Pick<
+  X402Config,
+  'network' | 'asset' | 'assetName' | 'assetVersion' | 'payTo' | 'maxTimeoutSeconds'
+>;
+
+/** A PaymentRequired document, and what was left out of it for its size. */
+interface FormOfTerms {
+  readonly required: PaymentRequired;
+  readonly leftOut: readonly string[];
+}
+
+/** What may be missing of a document. */
+interface Dispensable {
+  readonly description: string | undefined;
+  readonly signed: Extension | undefined;
+  readonly bazaar: Extension | undefined;
+}
+
+/**
+ * The PaymentRequired documents of a resource, with `TOKEN_GAP` for the token: the whole one, then
+ * those that are used where it is too large for a head. The schema of `bazaar`, which is one of its
+ * forms, is shortened first; then go the description, the signed offer and that form.
+ */
+function paymentRequiredFor(
+  resource: PricedResource,
+  terms: OfferTerms,
+  publicBaseUrl: string,
+  bazaar: Extension | undefined,
+  signed?: Extension,
+): readonly FormOfTerms[] {
+  const { description, mimeType } = resource;
+  const url = invokeUrl(publicBaseUrl, resource.id);
+  const accepts = [requirementsFor(resource, terms)];
+  const formOf = (parts: Dispensable, leftOut: readonly string[]): FormOfTerms => {
+    const extensions = {
+      [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
+      ...(needsMandate(resource) ? MANDATE_DECLARED : {}),
+      ...(parts.signed === undefined ? {} : { [OFFER_RECEIPT]: parts.signed }),
+      ...(parts.bazaar === undefined ? {} : { [BAZAAR]: parts.bazaar }),
+      // Last, so that its position is known whatever a description contains.
+      [BUYER_TOKEN]: { info: { token: TOKEN_GAP }, schema: { type: 'object' } },
+    };
+    const info = parts.description === undefined ? {} : { description: parts.description };
+    return { required: { x402Version: 2, resource: { url, ...info, mimeType }, accepts, extensions }, leftOut };
+  };
+  let parts: Dispensable = { description, signed, bazaar };
+  const gone: string[] = [];
+  const forms = [formOf(parts, [])];
+  if (bazaar !== undefined) {
+    parts = { ...parts, bazaar: withOpenSchema(bazaar) };
+    gone.push('the schema of its catalogue form');
+    forms.push(formOf(parts, [...gone]));
+  }
+  for (const [part, words] of DROPPED) {
+    if (parts[part] === undefined) continue;
+    parts = { ...parts, [part]: undefined };
+    gone.push(words);
+    forms.push(formOf(parts, [...gone]));
+  }
+  return forms;
+}
+
+/** A form in fewer bytes: catalogues take `info` from it, which any object satisfies. */
+export function withOpenSchema(form: Extension): Extension {
+  return { ...form, schema: { type: 'object' } };
+}
+
+/** The order in which parts of a document go. */
+const DROPPED = [
+  ['description', 'its description'],
+  ['signed', 'its signed offer'],
+  ['bazaar', 'its catalogue form'],
+] as const;
+
+/** Whether a document of this length fits into the room for a field. */
+type Fits = (bytes: number) => boolean;
+
+/** `refused`: the document says why a proof was refused, beside PAYMENT-RESPONSE. */
+function fitsInto(room: number, refused: boolean): Fits {
+  const added = PADDING_BYTES + (refused ? REFUSAL_BYTES : 0);
+  const taken = FIELD_BYTES + (refused ? REFUSED_RESPONSE_BYTES : 0);
+  return (bytes) => 4 * Math.ceil((bytes + added) / 3) + taken <= room;
+}
+
+/** The one entry of `accepts` (contract 4.1). An absent `paymentFlow` means the opposite. */
+export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
+  return {
+    scheme: 'exact',
+    network: terms.network,
+    amount: resource.pricing.units.toString(),
+    asset: terms.asset,
+    payTo: terms.payTo,
+    maxTimeoutSeconds: terms.maxTimeoutSeconds,
+    extra: {
+      name: terms.assetName,
+      version: terms.assetVersion,
+      assetTransferMethod: 'eip3009',
+      paymentFlow: resource.pricing.settle === 'after' ? AUTHORIZATION : UPFRONT,
+    },
+  };
+}
+
+/** The address of a resource, equal on every channel, so that one replay guard holds for all. */
+export function invokeUrl(publicBaseUrl: string, resourceId: string): string {
+  return `${publicBaseUrl}/api/resources/${resourceId}/invoke`;
+}
+
+/** Whether a call for this resource needs a mandate. */
+export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorization'>): boolean {
+  return resource.authorization?.includes('ap2') === true;
+}
+
+/** Longest address in a document; behind it the invoke URL names the resource, bytes. */
+const MAX_URL_BYTES = 1_024;
+const OPENING = '{"x402Version":2,"resource":{"url":';
+/** An escape, or a character that a path has only as an escape (RFC 3986, 3.3). */
+const ESCAPED = /%[0-9a-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gi;
+const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
+
+/**
+ * The URL that a challenge at the backend's own address names: two spellings of one path have the
+ * same. Made of configuration and path alone, because the Host header is the caller's. Undefined:
+ * it is too long for a challenge.
+ */
+export function inPlaceUrl(publicBaseUrl: string, path: string): string | undefined {
+  const url = publicBaseUrl + normalPath(path);
+  return url.length > MAX_URL_BYTES ? undefined : url;
+}
+
+/** Upper-case escapes, and none for unreserved characters (RFC 3986, 6.2.2). */
+function normalPath(path: string): string {
+  return path.replace(ESCAPED, (found) => {
+    if (!found.startsWith('%')) return encodeURIComponent(found);
+    const character = String.fromCharCode(Number.parseInt(found.slice(1), 16));
+    return UNRESERVED.test(character) ? character : found.toUpperCase();
+  });
+}
+
+/**
+ * The URLs that challenges of one resource have in place. Their parameters may hold anything: what
+ * is bought is bound by the input, never by a URL.
+ * @param address a URL with `{param}`s
+ */
+export function inPlaceUrls(address: string): RegExp {
+  const literals = address.split(/\{[^{}]*\}/).map((literal) => RegExp.escape(normalPath(literal)));
+  return new RegExp(`^${literals.join('[^/?#]*')}$`);
+}
+
+/** Makes a document for one URL and token. Undefined: none fits. */
+type DocumentAt = (
+  url: string,
+  token: string,
+  fits: Fits,
+) => { readonly text: string; readonly leftOut: readonly string[] } | undefined;
+
+/** Splits documents at their URL and token; the first that fits is used. */
+function documentsAt(documents: readonly FormOfTerms[]): DocumentAt {
+  const forms = documents.map(splitAtUrl);
+  return (url, token, fits) => {
+    const found = forms.find(({ bytes }) => fits(bytes + url.length));
+    return found && { text: found.document(url, token), leftOut: found.leftOut };
+  };
+}
+
+/** A document with gaps for URL and token. `bytes`: of all but the URL. */
+function splitAtUrl({ required, leftOut }: FormOfTerms): {
+  readonly bytes: number;
+  readonly leftOut: readonly string[];
+  document(url: string, token: string): string;
+} {
+  const text = JSON.stringify(required);
+  const url = JSON.stringify(required.resource.url);
+  const at = text.lastIndexOf(TOKEN_GAP);
+  if (!text.startsWith(OPENING + url) || at < 0)
+    throw new Error('PaymentRequired must begin with its URL and have a gap for a token');
+  const before = text.slice(OPENING.length + url.length, at);
+  const after = text.slice(at + TOKEN_GAP.length);
+  return {
+    leftOut,
+    bytes: Buffer.byteLength(text) - Buffer.byteLength(required.resource.url),
+    document: (other, token) => `${OPENING}${JSON.stringify(other)}${before}${token}${after}`,
   };
 }

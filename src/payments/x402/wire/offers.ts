@@ -1,13 +1,20 @@
 /** The offers of all paid resources: made at start, read by every call with a price. */
 
+import type { Json } from '../../../json/types.ts';
 import type { Pricing } from '../../pricing/amount.ts';
 import type { BuyerTokens, OfferedTerms } from '../../pricing/buyer-token.ts';
-import type { BazaarForms } from './bazaar.ts';
-import { type ChallengeTemplate, challengeFor } from './challenge.ts';
-import { inPlaceUrls } from './in-place.ts';
-import { type HeadRoom, invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
-import type { Extension, PaymentRequirements } from './types.ts';
-import { leastSecondsToPay } from './window.ts';
+import {
+  type ChallengeTemplate,
+  challengeFor,
+  type HeadRoom,
+  inPlaceUrls,
+  invokeUrl,
+  type OfferTerms,
+  type PricedResource,
+  requirementsFor,
+} from './challenge.ts';
+import { BAZAAR, isOfTool, leastSecondsToPay } from './proof.ts';
+import type { BazaarForms, Extension, PaymentPayload, PaymentRequirements, ResourceInfo } from './types.ts';
 
 /** What a payment is made for, and what a proof is compared with. */
 export interface Agreed {
@@ -152,4 +159,61 @@ export function offeredTerms(
   { amount, maxTimeoutSeconds }: Pick<PaymentRequirements, 'amount' | 'maxTimeoutSeconds'>,
 ): OfferedTerms {
   return { resourceUrl, units: amount, maxTimeoutSeconds };
+}
+
+/** What a facilitator catalogues when it processes a payment. */
+export interface BazaarEntry {
+  readonly resource: ResourceInfo;
+  readonly extension: Extension;
+}
+
+/** The entry that goes along with a payment; undefined: none. */
+export type EntryOf = (payload: PaymentPayload) => BazaarEntry | undefined;
+
+/**
+ * Finds entries by the URL that a payment names. Their content is ours: a client could only echo
+ * it, and clients that echo nothing are catalogued too. The echo says alone which form was shown
+ * where one URL has two.
+ */
+export function entriesOf(offers: Iterable<OfferForms>): EntryOf {
+  const listed = [...offers].filter((offer): offer is Required<OfferForms> => offer.bazaar !== undefined);
+  const byInvoke = new Map(listed.map(({ resourceUrl, bazaar }) => [resourceUrl, bazaar]));
+  return ({ resource, extensions }) => {
+    if (resource === undefined) return undefined;
+    const { url } = resource;
+    const invoked = byInvoke.get(url);
+    if (invoked === undefined) {
+      const sold = listed.find(({ inPlace }) => inPlace?.test(url))?.bazaar;
+      return sold && entry(sold, url, sold.inPlace);
+    }
+    const { invoke, tool } = invoked;
+    return tool !== undefined && (invoke === undefined || isOfTool(extensions?.[BAZAAR] as Json | undefined))
+      ? entry(invoked, tool.url, tool.extension)
+      : entry(invoked, url, invoke);
+  };
+}
+
+/** What of an offer decides its entry. */
+interface OfferForms {
+  readonly resourceUrl: string;
+  readonly inPlace?: RegExp | undefined;
+  readonly bazaar?: BazaarForms | undefined;
+}
+
+function entry({ about }: BazaarForms, url: string, extension: Extension | undefined): BazaarEntry | undefined {
+  return extension && { resource: { url, ...about }, extension };
+}
+
+interface PaidIn {
+  /** CAIP-2. */
+  readonly network: string;
+  readonly asset: string;
+}
+
+/** Why a payment is of no asset of this configuration; undefined where it is. */
+export function whyElsewhere(paid: PaidIn, { network, asset }: PaidIn): string | undefined {
+  return paid.network === network && paid.asset.toLowerCase() === asset.toLowerCase()
+    ? undefined
+    : `it was paid in ${paid.asset} on ${paid.network}, and this configuration has ${asset} on ${network}: ` +
+        'start a gateway with that configuration to finish it';
 }

@@ -1,12 +1,14 @@
 /**
- * What an answer tells the buyer about the payment: PAYMENT-RESPONSE, and `details` of an error.
+ * What an answer tells the buyer about the payment: PAYMENT-RESPONSE, `details` of an error, and
+ * the extension `offer-receipt` of x402.
  */
 
+import type { HostKey } from '../../../crypto/host-key.ts';
 import type { PaymentDetails } from '../../../errors.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
-import { encodeHeader } from './header-codec.ts';
 import type { Offer } from './offers.ts';
-import type { PaymentResponse } from './types.ts';
+import { encodeHeader } from './proof.ts';
+import type { Extension, PaymentRequirements, PaymentResponse } from './types.ts';
 
 /** The PAYMENT-RESPONSE summary of a settled payment (specification 2). */
 export function settledResponse(record: PaymentRecord, requestId: string): PaymentResponse {
@@ -103,4 +105,36 @@ export function shorterResponses({ extensions: _signed, ...response }: PaymentRe
 
 export function encodePaymentResponse(response: PaymentResponse): string {
   return encodeHeader(paymentResponseDocument(response));
+}
+
+/** Of all forms of `info` alike: clients echo it, and no verifier reads it. */
+const SCHEMA = { type: 'object' } as const;
+
+/** Both payloads have this version. */
+const VERSION = 1;
+
+/** The one offer of a 402 signed. `validUntil`: Unix seconds. */
+export function signedOffer(
+  key: HostKey,
+  { scheme, network, asset, payTo, amount }: PaymentRequirements,
+  resourceUrl: string,
+  validUntil: number,
+): Extension {
+  const signature = key.sign({ version: VERSION, resourceUrl, scheme, network, asset, payTo, amount, validUntil });
+  return { info: { offers: [{ format: 'jws', acceptIndex: 0, signature }] }, schema: SCHEMA };
+}
+
+/**
+ * That a payment was accepted and its answer is on the way: headers leave before a body, so it
+ * claims no more. `issuedAt`: Unix seconds.
+ */
+export function signedReceipt(
+  key: HostKey,
+  { network, payer, transaction }: Pick<PaymentRecord, 'network' | 'payer' | 'transaction'>,
+  resourceUrl: string,
+  issuedAt: number,
+): Extension {
+  const paidBy = transaction === undefined ? {} : { transaction };
+  const signature = key.sign({ version: VERSION, network, resourceUrl, payer, issuedAt, ...paidBy });
+  return { info: { receipt: { format: 'jws', signature } }, schema: SCHEMA };
 }

@@ -43,6 +43,18 @@ export interface Extension {
   readonly routeTemplate?: string;
 }
 
+/** How one resource is called; undefined where it is not sold that way. */
+export interface BazaarForms {
+  /** What is said of it whatever its URL. */
+  readonly about: Omit<ResourceInfo, 'url'>;
+  /** By its invoke URL. */
+  readonly invoke: Extension | undefined;
+  /** At its own address. */
+  readonly inPlace: Extension | undefined;
+  /** As a tool of the MCP endpoint at this URL. */
+  readonly tool: { readonly extension: Extension; readonly url: string } | undefined;
+}
+
 export interface Eip3009Authorization {
   readonly from: string;
   readonly to: string;
@@ -82,6 +94,9 @@ export interface PaymentResponse {
 export const PAYMENT_SIGNATURE = 'payment-signature';
 export const PAYMENT_REQUIRED = 'payment-required';
 export const PAYMENT_RESPONSE = 'payment-response';
+
+/** The extension with signed offers and signed receipts. */
+export const OFFER_RECEIPT = 'offer-receipt';
 
 /** A proof of x402 that passed the local checks. */
 export type Proof = rails.Proof<PaymentPayload>;

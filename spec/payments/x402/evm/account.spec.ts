@@ -1,23 +1,32 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
-import { hashTypedData, recoverAddress, toHex, domainSeparator as viemSeparator } from 'viem';
-import { generatePrivateKey, mnemonicToAccount, privateKeyToAddress } from 'viem/accounts';
-import { TEST_BUYER } from '../../../../src/payments/pricing/networks.ts';
-import { bytesHex } from '../../../../src/payments/x402/evm/calldata.ts';
-import { isPublishedAccount, isPublishedKey } from '../../../../src/payments/x402/evm/published-keys.ts';
+import { hashTypedData, recoverAddress, toHex } from 'viem';
 import {
+  generatePrivateKey,
+  mnemonicToAccount,
+  privateKeyToAccount,
+  privateKeyToAddress,
+  sign as signDigest,
+} from 'viem/accounts';
+import { keccak256 } from 'viem/utils';
+import { TEST_BUYER } from '../../../../src/payments/pricing/networks.ts';
+import {
+  CURVE_ENGINES,
+  isPrivateKey,
+  isPublishedAccount,
+  isPublishedKey,
+  prepareKey,
   prepareRecovery,
-  RECOVERY_ENGINES,
   readAccountSignature,
-} from '../../../../src/payments/x402/evm/signature.ts';
-import { authorizationDigest, domainSeparator } from '../../../../src/payments/x402/evm/typed-data.ts';
+  signTransaction,
+} from '../../../../src/payments/x402/evm/account.ts';
+import { authorizationDigest, bytesHex } from '../../../../src/payments/x402/evm/eip3009.ts';
 import type { Eip3009Authorization } from '../../../../src/payments/x402/wire/types.ts';
 import { bareV, freshAccount, freshAddress, highS, ORDER, otherV, sign, termsFor, typedData } from '../signing.ts';
 
 /** Random authorizations, each tried in every form by every engine. */
-const AUTHORIZATIONS = 250;
+const AUTHORIZATIONS = 100;
 const ACCOUNTS = 12;
 
 type Form = (signature: string) => string;
@@ -44,18 +53,17 @@ describe('recovery of the payer', () => {
   const digest = authorizationDigest(terms.domainSeparator);
 
   it('agrees with the reference on the digest and on every form of a signature, in every engine', async () => {
-    const engines = await Promise.all(RECOVERY_ENGINES.map((engine) => prepareRecovery([engine])));
+    const engines = await Promise.all(CURVE_ENGINES.map((engine) => prepareRecovery([engine])));
     assert.deepEqual(
       engines.map(({ engine }) => engine),
-      [...RECOVERY_ENGINES],
+      [...CURVE_ENGINES],
     );
     const accounts = Array.from({ length: ACCOUNTS }, freshAccount);
-    let compared = 0;
     for (let n = 0; n < AUTHORIZATIONS; n += 1) {
       const account = accounts[n % ACCOUNTS] ?? freshAccount();
       const authorization = anyAuthorization(account.address);
       const hash = digest(authorization);
-      assert.equal(bytesHex(hash), referenceDigest(authorization));
+      assert.equal(bytesHex(hash), hashTypedData(typedData(authorization, terms)));
       const signature = await sign(account, authorization, terms);
       for (const [name, form, expected] of FORMS) {
         const spelled = form(signature);
@@ -65,25 +73,11 @@ describe('recovery of the payer', () => {
         const payer = await reference(bytesHex(hash), read.canonical);
         if (name === 'as signed') assert.equal(payer, account.address.toLowerCase());
         for (const { engine, recover } of engines) {
-          // JavaScript recovery costs milliseconds: it is compared on every fifth authorization.
-          if (engine === 'viem' && n % 5 !== 0) continue;
-          assert.equal(await recover(hash, read), payer, `${engine}, ${name}`);
-          compared += 1;
+          assert.equal(recover(hash, read), payer, `${engine}, ${name}`);
         }
       }
     }
-    assert.ok(compared > 2_500, `${compared} comparisons`);
   });
-
-  it('falls through to the next engine when one does not load', async () => {
-    const { engine } = await prepareRecovery(['tiny-secp256k1', 'viem']);
-    assert.equal(engine, 'tiny-secp256k1');
-    await assert.rejects(prepareRecovery([]), AggregateError);
-  });
-
-  function referenceDigest(authorization: Eip3009Authorization): string {
-    return hashTypedData(typedData(authorization, terms));
-  }
 });
 
 async function reference(hash: string, signature: string): Promise<string | undefined> {
@@ -115,22 +109,6 @@ function flipBit(signature: string, fromByte: number, toByte: number): string {
   return `0x${bytes.toString('hex')}`;
 }
 
-describe('the domain separator of an asset', () => {
-  it('equals the reference implementation for any domain', () => {
-    // An empty member would drop out of the reference's type.
-    const text = fc.string({ unit: 'grapheme', minLength: 1 });
-    const hex = fc.stringMatching(/^[0-9a-f]{40}$/);
-    fc.assert(
-      fc.property(text, text, fc.integer({ min: 1, max: 2 ** 48 }), hex, (name, version, chainId, digits) => {
-        const verifyingContract = `0x${digits}` as const;
-        const domain = { name, version, chainId, verifyingContract };
-        assert.equal(domainSeparator(domain), viemSeparator({ domain }));
-      }),
-      { numRuns: 300 },
-    );
-  });
-});
-
 /** The accounts that hardhat opens; the first ten are those of anvil. */
 const DEVELOPMENT_ACCOUNTS = Array.from({ length: 20 }, (_, addressIndex) => {
   const account = mnemonicToAccount('test test test test test test test test test test test junk', { addressIndex });
@@ -158,5 +136,93 @@ describe('published keys', () => {
     const key = generatePrivateKey();
     assert.equal(isPublishedKey(key, BASE_SEPOLIA), false);
     assert.equal(isPublishedAccount(privateKeyToAddress(key), BASE_SEPOLIA), false);
+  });
+});
+
+type Hex = `0x${string}`;
+const hex = (bytes: Uint8Array): Hex => bytesHex(bytes) as Hex;
+
+describe('a transaction of the relayer', () => {
+  for (const engine of CURVE_ENGINES)
+    it(`has the bytes and the hash that viem gives it, signed by ${engine}`, async () => {
+      const privateKey = generatePrivateKey();
+      const account = privateKeyToAccount(privateKey);
+      const key = await prepareKey(privateKey, [engine]);
+      assert.equal(key.address, account.address.toLowerCase());
+      for (const [number, bytes, gas, fee] of [
+        [0, 0, 0n, 0n],
+        [1, 1, 21_000n, 1n],
+        [127, 2, 127n, 127n],
+        [128, 55, 128n, 128n],
+        [255, 56, 255n, 256n],
+        [256, 255, 160_000n, 10n ** 9n],
+        [65_535, 256, 65_536n, 10n ** 12n],
+        [2 ** 40, 65_536, 10n ** 7n, 2n ** 128n],
+      ] as const) {
+        const call = { to: hex(randomBytes(20)), data: hex(randomBytes(bytes)), gas };
+        const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee / 2n };
+        const chainId = randomInt(1, 2 ** 40);
+        const { raw, hash } = signTransaction({ ...call, ...fees, chainId, number }, key);
+        const expected = await account.signTransaction({ ...call, ...fees, type: 'eip1559', chainId, nonce: number });
+        assert.equal(raw, expected);
+        assert.equal(hash, keccak256(expected));
+      }
+    });
+
+  it('of a single byte has it as itself below 128, and behind its length from there on', async () => {
+    const privateKey = generatePrivateKey();
+    const [account, key] = [privateKeyToAccount(privateKey), await prepareKey(privateKey)];
+    const fees = { maxFeePerGas: 2n, maxPriorityFeePerGas: 1n };
+    for (const data of ['0x00', '0x7f', '0x80', '0xff'] as const) {
+      const call = { to: hex(randomBytes(20)), data, gas: 1n, chainId: 1 };
+      const expected = await account.signTransaction({ ...call, ...fees, type: 'eip1559', nonce: 1 });
+      assert.equal(signTransaction({ ...call, ...fees, number: 1 }, key).raw, expected);
+    }
+  });
+
+  it('keeps what is short of r and s short: leading zeros are no part of a number', async () => {
+    const privateKey = `0x${'11'.repeat(32)}` as const;
+    const key = await prepareKey(privateKey);
+    const account = privateKeyToAccount(privateKey);
+    const call = { to: `0x${'ab'.repeat(20)}`, data: '0x', gas: 21_000n, chainId: 1 } as const;
+    const fees = { maxFeePerGas: 2n, maxPriorityFeePerGas: 1n };
+    let short = 0;
+    for (let number = 0; short < 2; number += 1) {
+      const { raw } = signTransaction({ ...call, ...fees, number }, key);
+      // A full transaction ends with two heads and two words of 32 bytes.
+      const isShort = raw.slice(-66, -64) !== 'a0' || raw.slice(-132, -130) !== 'a0';
+      if (!isShort) continue;
+      short += 1;
+      assert.equal(raw, await account.signTransaction({ ...call, ...fees, type: 'eip1559', nonce: number }));
+    }
+  });
+});
+
+describe('the signature of a digest', () => {
+  for (const engine of CURVE_ENGINES)
+    it(`of ${engine} is the one that RFC 6979 gives, with s in the lower half`, async () => {
+      const privateKey = generatePrivateKey();
+      const key = await prepareKey(privateKey, [engine]);
+      for (let turn = 0; turn < 20; turn += 1) {
+        const digest = randomBytes(32);
+        const { compact, recoveryId } = key.sign(digest);
+        const { r, s, yParity } = await signDigest({ hash: hex(digest), privateKey });
+        assert.deepEqual([hex(compact), recoveryId], [`${r}${s.slice(2)}`, yParity]);
+      }
+    });
+
+  it('is not made with what is no private key', async () => {
+    for (const engine of CURVE_ENGINES)
+      for (const key of ['00'.repeat(32), 'ff'.repeat(32)]) await assert.rejects(prepareKey(`0x${key}`, [engine]));
+  });
+});
+
+describe('a private key', () => {
+  it('is above zero and below the order of the curve', () => {
+    const order = 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141';
+    assert.equal(isPrivateKey(`0x${'0'.repeat(64)}`), false);
+    assert.equal(isPrivateKey(`0x${'0'.repeat(63)}1`), true);
+    assert.equal(isPrivateKey(`0x${order}`), false);
+    assert.equal(isPrivateKey(`0x${order.slice(0, -1)}0`), true);
   });
 });

@@ -1,15 +1,23 @@
-/** Reads a PaymentPayload of a buyer: the only parser of payment proofs, behind every channel. */
+/**
+ * The proof of a buyer (x402 2.3): the only parser of PaymentPayloads, behind every channel, the
+ * header values of the HTTP transport, the replay key, and the window of an authorization.
+ */
 
 import { createHash } from 'node:crypto';
+import { readStrictJson } from '../../../json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
+import type { PaymentRecord } from '../../ledger/ledger.ts';
 import { eip155ChainId } from '../../pricing/networks.ts';
-import { BAZAAR, isOfTool, TOOL_ECHO } from './bazaar.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
 
 /** The extension that lets a buyer name its payment (contract 4.4). */
 export const PAYMENT_IDENTIFIER = 'payment-identifier';
 /** The extension that carries the buyer's secret (contract 4.5). */
 export const BUYER_TOKEN = 'agent-commerce-buyer';
+/** The extension from which facilitators make their catalogues. */
+export const BAZAAR = 'bazaar';
+/** The form of a tool, as far as the kept echo of a client has it. */
+const TOOL_ECHO = { info: { input: { type: 'mcp' } } } as const;
 /** The form of a text in a proof, with words for its buyer. */
 interface Grammar {
   readonly pattern: RegExp;
@@ -59,7 +67,7 @@ export type DecodedProof =
  * behind this file can forward them. It also gives every value its canonical spelling (hex in lower
  * case, integers without leading zeros). Regular expressions run before any BigInt.
  */
-export function readPaymentPayload(document: Json): DecodedProof {
+function readPaymentPayload(document: Json): DecodedProof {
   if (!isObject(document)) return { kind: 'unreadable', reason: 'invalid_payload', fault: 'it must be a JSON object' };
   const token = echoedToken(document['extensions']);
   const unreadable = (reason: UnreadableReason, fault?: string): DecodedProof => ({
@@ -230,10 +238,133 @@ function readExtensions(document: JsonObject): EchoedExtensions {
   return info['id'] === undefined ? echoed : { ...echoed, id: text(info, `${at}.info.id`, IDENTIFIER) };
 }
 
+/** Whether an echoed extension is the form of a tool. */
+export function isOfTool(echoed: Json | undefined): boolean {
+  const input = isObject(echoed) && isObject(echoed['info']) ? echoed['info']['input'] : undefined;
+  return isObject(input) && input['type'] === TOOL_ECHO.info.input.type;
+}
+
 /** Anything but a text is no token and no error: a payment must not fail for it. */
 function echoedToken(extensions: Json | undefined): string | undefined {
   const echoed = isObject(extensions) ? extensions[BUYER_TOKEN] : undefined;
   const info = isObject(echoed) ? echoed['info'] : undefined;
   const token = isObject(info) ? info['token'] : undefined;
   return typeof token === 'string' ? token : undefined;
+}
+
+const ALPHABET = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** A document as a header value. */
+export function encodeHeader(document: unknown): string {
+  return encodeHeaderText(JSON.stringify(document));
+}
+
+/** A document that already is JSON text as a header value. */
+export function encodeHeaderText(json: string): string {
+  return Buffer.from(json, 'utf8').toString('base64');
+}
+
+/**
+ * The bytes of a header value; undefined when it is not base64 in its canonical spelling (padding
+ * may be left out). Node's decoder skips what it does not know, so the bytes are encoded again and
+ * compared.
+ */
+export function decodeHeader(value: string): Uint8Array | undefined {
+  if (!ALPHABET.test(value)) return undefined;
+  const bytes = Buffer.from(value, 'base64');
+  const padded = bytes.toString('base64');
+  return value === padded || value === padded.replace(/=+$/, '') ? bytes : undefined;
+}
+
+/** Longest PAYMENT-SIGNATURE value that is read, bytes (contract 3). */
+export const MAX_PROOF_BYTES = 8_192;
+
+/** Reads a PAYMENT-SIGNATURE: size, strict base64, strict JSON, schema (contract 4.2, step 1). */
+export function decodeProof(header: string): DecodedProof {
+  const unreadable = (fault: string): DecodedProof => ({ kind: 'unreadable', reason: 'invalid_payload', fault });
+  // Characters outside base64 are refused below, so characters are bytes here.
+  if (header.length > MAX_PROOF_BYTES) return unreadable(`it must have at most ${MAX_PROOF_BYTES} bytes`);
+  const bytes = decodeHeader(header);
+  if (bytes === undefined)
+    return unreadable(
+      header.trimStart().startsWith('{')
+        ? 'it must be the base64 of its JSON, not the JSON itself'
+        : 'it must be standard base64, with A-Z, a-z, 0-9, + and /',
+    );
+  const document = readStrictJson(bytes);
+  if (document === undefined) return unreadable('its base64 must hold one JSON object, without a name twice');
+  return readPaymentPayload(document);
+}
+
+/** A payload that MCP or A2A carries as an object, as the header that `decodeProof` reads. */
+export function encodeProof(payload: Json | PaymentPayload): string {
+  return encodeHeader(payload);
+}
+
+/** How far `validAfter` may lie in the future: clocks differ, and the chain's lags. */
+export const VALID_AFTER_SKEW_SECONDS = 5;
+/** What must be left before `validBefore` when a proof comes: time to reach a block. */
+export const VALID_BEFORE_MARGIN_SECONDS = 6;
+/** What must be left when a call has its answer before its payment: time to settle it. */
+const SETTLEMENT_SECONDS = 70;
+/** How much longer than offered an authorization may live: this bounds the use of a stolen one. */
+export const VALID_BEFORE_EXCESS_SECONDS = 600;
+
+export type WindowReason =
+  | 'invalid_exact_evm_payload_authorization_valid_after'
+  | 'invalid_exact_evm_payload_authorization_valid_before';
+
+/** What must be left of a window where the backend answers first, within `timeoutMs`; seconds. */
+export function leastSecondsToPay(timeoutMs: number): number {
+  return Math.ceil(timeoutMs / 1_000) + SETTLEMENT_SECONDS;
+}
+
+/** A window that is refused: the reason, and the bound in words. */
+export interface WindowFault {
+  readonly reason: WindowReason;
+  readonly fault: string;
+}
+
+/** Why an authorization cannot be used at this time (contract 4.2, step 3), or undefined. */
+export function invalidWindow(
+  { validAfter, validBefore }: Pick<Eip3009Authorization, 'validAfter' | 'validBefore'>,
+  maxTimeoutSeconds: number,
+  nowMs: number,
+  leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS,
+): WindowFault | undefined {
+  const now = Math.floor(nowMs / 1_000);
+  const begins = now + VALID_AFTER_SKEW_SECONDS;
+  if (BigInt(validAfter) > BigInt(begins))
+    return {
+      reason: 'invalid_exact_evm_payload_authorization_valid_after',
+      fault: `validAfter is still to come: it must be at most ${begins}, ${VALID_AFTER_SKEW_SECONDS} s from now`,
+    };
+  const ends = BigInt(validBefore);
+  const mostSeconds = maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS;
+  const tooSoon = ends < BigInt(now + leastSeconds);
+  if (!tooSoon && ends <= BigInt(now + mostSeconds)) return undefined;
+  const how = ends <= BigInt(now) ? 'has passed' : tooSoon ? 'is too near' : 'is too far away';
+  return {
+    reason: 'invalid_exact_evm_payload_authorization_valid_before',
+    fault: `validBefore ${how}: it must be ${now + leastSeconds} to ${now + mostSeconds}, ${leastSeconds} s to ${mostSeconds} s from now`,
+  };
+}
+
+/** When it is too late to begin, Unix milliseconds, as `tooLate` judges. */
+export function tooLateFrom(validBefore: number, leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS): number {
+  return (validBefore - leastSeconds + 1) * 1_000;
+}
+
+/**
+ * The window again, on the clock that all processes share. Another process may have answered a copy
+ * of this proof with a challenge, so a late attempt must not begin after its end. `leastSeconds`:
+ * as of the checks of that copy.
+ */
+export function tooLate(
+  { reservedAt, validBefore }: Pick<PaymentRecord, 'reservedAt' | 'validBefore'>,
+  leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS,
+): WindowReason | undefined {
+  return reservedAt < tooLateFrom(validBefore, leastSeconds)
+    ? undefined
+    : 'invalid_exact_evm_payload_authorization_valid_before';
 }
