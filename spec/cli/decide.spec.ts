@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { UsageError } from '../../src/cli/program.ts';
 import { decided, readDecision } from '../../src/cli/reconcile.ts';
-import { RETRY_WINDOW_MS } from '../../src/payments/ledger/transitions.ts';
+import { RETRY_WINDOW_MS } from '../../src/payments/ledger/table.ts';
 import { leaveToOperator } from '../../src/payments/settlement/reconciler.ts';
 import { HASH, worldOfEachTest } from '../payments/settlement/world.ts';
 

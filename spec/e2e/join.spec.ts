@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { MOST_COPIES } from '../../src/payments/settlement/join.ts';
+import { MOST_COPIES } from '../../src/payments/settlement/settle.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { PAYMENT_CHANNEL, type PaymentStep } from '../../src/payments/steps.ts';
+import { PAYMENT_CHANNEL, type PaymentStep } from '../../src/payments/settlement/attempt.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { scrape } from '../telemetry/scrape.ts';

@@ -145,7 +145,7 @@ function lineWriter(res: Response): ResponseWriter {
       ),
     ),
     'src/events/event.ts': behind(`export type Protocol = 'http' | `, `'lines' | `),
-    'src/payments/ledger/invariants.ts': behind(`const CHANNELS: ReadonlySet<unknown> = new Set([`, `'lines', `),
+    'src/payments/ledger/table.ts': behind(`const CHANNELS: ReadonlySet<unknown> = new Set([`, `'lines', `),
     'src/resources/discovery.ts': all(
       behind(`const PROTOCOLS: readonly Protocol[] = ['http', `, `'lines', `),
       behind(

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
+import { MOST_UNPAID } from '../../src/payments/ledger/document-ledger.ts';
 import {
-  fencingToken,
   type Keeping,
   type KeptAnswer,
   MAX_KEPT_BYTES,
@@ -10,7 +10,7 @@ import {
   type PaymentState,
 } from '../../src/payments/ledger/ledger.ts';
 import { ANSWER_KEPT, REQUEST_MAY_BE_WRITTEN } from '../../src/payments/ledger/payment-receipt.ts';
-import { MOST_UNPAID } from '../../src/payments/ledger/unpaid.ts';
+import { fencingToken } from '../../src/payments/settlement/attempt.ts';
 import {
   event,
   holder,

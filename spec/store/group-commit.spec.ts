@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
-import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
+import { LedgerCorruption } from '../../src/payments/ledger/table.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { MAX_GROUP } from '../../src/store/sqlite/group-commit.ts';

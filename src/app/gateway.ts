@@ -10,7 +10,7 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
 import { consoleRoutes } from '../operator/console/routes.ts';
 import { takeRoute } from '../passthrough/route.ts';
-import { unpaidWork } from '../payments/ledger/unpaid.ts';
+import { unpaidWork } from '../payments/settlement/places.ts';
 import { compileOffers, entriesOf } from '../payments/x402/wire/offers.ts';
 import { authorize } from '../pipeline/middleware/authorize.ts';
 import { challenge } from '../pipeline/middleware/challenge.ts';

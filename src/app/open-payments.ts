@@ -11,9 +11,9 @@ import { USUAL_LIMITS } from '../config/sections/resources.ts';
 import { protocolOf } from '../events/event.ts';
 import { type EventSink, type Journal, openJournal } from '../events/journal.ts';
 import { createDeliveryRecorder, type DeliveryRecorder } from '../payments/delivery/delivery-recorder.ts';
-import { type Deliverable, fetchForBuyer } from '../payments/delivery/redelivery.ts';
-import { MAX_PAUSE_MS } from '../payments/ledger/invariants.ts';
+import { type Deliverable, fetchForBuyer } from '../payments/delivery/fetch-answer.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
+import { MAX_PAUSE_MS } from '../payments/ledger/table.ts';
 import {
   type BuyerTokens,
   createBuyerTokens,
@@ -21,15 +21,18 @@ import {
   type SharedSecrets,
   type TokenKeys,
 } from '../payments/pricing/buyer-token.ts';
-import { createReplacedOffers } from '../payments/settlement/accepted-offer.ts';
-import { joining } from '../payments/settlement/join.ts';
+import { createLeases, type Leases } from '../payments/settlement/attempt.ts';
 import { createFindKnown, createFindOwn, type FindOwn } from '../payments/settlement/known-payment.ts';
+import { createUnpaidWork, type SharedWork } from '../payments/settlement/places.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
-import { createLeases, type Leases } from '../payments/settlement/reservations.ts';
-import { createSettler, type SettlementParts, type Settler, UNKEPT } from '../payments/settlement/settle.ts';
-import { readStoredProof, storedMethod, unreadable } from '../payments/settlement/stored-purchase.ts';
-import { createUnpaidWork, type SharedWork } from '../payments/settlement/unpaid-work.ts';
-import { createProofVerifier, createUnprovenSignatures, type ProofVerifier } from '../payments/settlement/verifier.ts';
+import { createSettler, joining, type SettlementParts, type Settler, UNKEPT } from '../payments/settlement/settle.ts';
+import { readStoredProof, storedMethod, unreadable } from '../payments/settlement/terms.ts';
+import {
+  createProofVerifier,
+  createReplacedOffers,
+  createUnprovenSignatures,
+  type ProofVerifier,
+} from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import { type Offers, whyElsewhere } from '../payments/x402/wire/offers.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';

@@ -6,10 +6,11 @@ import type { Client } from 'viem';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { type EventDraft, protocolOf } from '../events/event.ts';
-import { fencingToken, type PaymentLedger, type PaymentRecord } from '../payments/ledger/ledger.ts';
+import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
 import { receiptOf } from '../payments/ledger/payment-receipt.ts';
-import { RECORD_RETENTION_MS } from '../payments/ledger/transitions.ts';
+import { RECORD_RETENTION_MS } from '../payments/ledger/table.ts';
 import { parseAmount } from '../payments/pricing/amount.ts';
+import { fencingToken } from '../payments/settlement/attempt.ts';
 import { type Chain, createChain } from '../payments/x402/chain/chain.ts';
 import { clientOver, type Head, readHead } from '../payments/x402/chain/client.ts';
 import {

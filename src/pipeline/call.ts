@@ -21,7 +21,7 @@ import { type MandateVerdict, reasonOfRefusal } from '../mandates/ap2/reasons.ts
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
 import type { Sent } from '../payments/ledger/payment-receipt.ts';
 import type { ReadToken } from '../payments/pricing/buyer-token.ts';
-import type { Lease } from '../payments/settlement/reservations.ts';
+import type { Lease } from '../payments/settlement/attempt.ts';
 import type { NoRecord } from '../payments/settlement/safe-to-rechallenge.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import type { Challenge } from '../payments/x402/wire/challenge.ts';

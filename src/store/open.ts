@@ -2,7 +2,7 @@
 
 import { createKeyRing, type KeyRing, type SealingKey } from '../crypto/seal.ts';
 import type { RegisterEpoch } from '../mandates/register.ts';
-import { sealedLedger, type Unreadable } from '../payments/ledger/sealed-ledger.ts';
+import { sealedLedger, type Unreadable } from '../payments/ledger/document-ledger.ts';
 import type { Store } from './documents/store.ts';
 import type { StorageConfig } from './port/settings.ts';
 import type { StoreLog } from './redis/connection.ts';

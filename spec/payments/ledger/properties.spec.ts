@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { assertRecord, LedgerCorruption } from '../../../src/payments/ledger/invariants.ts';
 import type {
   Advance,
   Advanced,
@@ -17,8 +16,18 @@ import type {
   Reservation,
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
-import { advance, discard, note, type Outcome, renew, reserve } from '../../../src/payments/ledger/table.ts';
-import { isFinal, TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
+import {
+  advance,
+  assertRecord,
+  discard,
+  isFinal,
+  LedgerCorruption,
+  note,
+  type Outcome,
+  renew,
+  reserve,
+  TRANSITIONS,
+} from '../../../src/payments/ledger/table.ts';
 import { claimOf, mandateText } from '../../mandates/register/register-map.ts';
 import { event, keptAnswer, NOW, REFUND, receipt, sha256, TRANSACTION, terms } from './samples.ts';
 

@@ -1,6 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { EventDraft, EventType } from '../../../src/events/event.ts';
-import { assertRecord } from '../../../src/payments/ledger/invariants.ts';
 import type {
   Advance,
   Holder,
@@ -12,7 +11,7 @@ import type {
   Reservation,
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
-import { isFinal } from '../../../src/payments/ledger/transitions.ts';
+import { assertRecord, isFinal } from '../../../src/payments/ledger/table.ts';
 import { type Receipt, type ReceiptPayment, receiptId } from '../../../src/receipts/receipt.ts';
 
 export const TRANSACTION = `0x${'ab'.repeat(32)}`;

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { assertRecord, LedgerCorruption, MAX_LEASE_MS, MAX_PAUSE_MS } from '../../../src/payments/ledger/invariants.ts';
 import type {
   Evidence,
   PaymentFacts,
@@ -8,9 +7,23 @@ import type {
   PaymentState,
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
-import { advance, discard, FORGOTTEN_IN, note, renew, reserve } from '../../../src/payments/ledger/table.ts';
-import { expiresAt, isFinal, RECORD_RETENTION_MS, TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
-import { unpaidWork } from '../../../src/payments/ledger/unpaid.ts';
+import {
+  advance,
+  assertRecord,
+  discard,
+  expiresAt,
+  FORGOTTEN_IN,
+  isFinal,
+  LedgerCorruption,
+  MAX_LEASE_MS,
+  MAX_PAUSE_MS,
+  note,
+  RECORD_RETENTION_MS,
+  renew,
+  reserve,
+  TRANSITIONS,
+} from '../../../src/payments/ledger/table.ts';
+import { unpaidWork } from '../../../src/payments/settlement/places.ts';
 import { ask, holder, inState, LEASE_MS, move, NOW, sha256, TRANSACTION, terms } from './samples.ts';
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { JOIN_MS, joining, MOST_COPIES } from '../../../src/payments/settlement/join.ts';
-import { createLeases, LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
-import type { Settler } from '../../../src/payments/settlement/settle.ts';
+import { createLeases, LEASE_MS } from '../../../src/payments/settlement/attempt.ts';
+import { JOIN_MS, joining, MOST_COPIES, type Settler } from '../../../src/payments/settlement/settle.ts';
 import type { Paid, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { keptAnswer } from '../ledger/samples.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
+import { LEASE_MS } from '../../../src/payments/settlement/attempt.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { keptAnswer } from '../ledger/samples.ts';
 import { type Bench, reconcilerBench } from './reconciler-bench.ts';

@@ -6,9 +6,9 @@ import {
   LEASE_MS,
   type Leases,
   LONGEST_LEASE_MS,
+  persist,
   RENEW_EVERY_MS,
-} from '../../../src/payments/settlement/reservations.ts';
-import { persist } from '../../../src/payments/settlement/retry-policy.ts';
+} from '../../../src/payments/settlement/attempt.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { seedOf } from '../../../verification/chaos/seed.ts';
 import { rest, skippedTime, virtualTime } from './virtual-time.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
+import { TRANSITIONS } from '../../../src/payments/ledger/table.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import { TRANSACTION, terms } from '../ledger/samples.ts';
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { createKeyRing, isSealed, type SealingKeys } from '../../../src/crypto/seal.ts';
-import { fencingToken, type PaymentLedger, type PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import { sealedLedger } from '../../../src/payments/ledger/sealed-ledger.ts';
+import { sealedLedger } from '../../../src/payments/ledger/document-ledger.ts';
+import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { fencingToken } from '../../../src/payments/settlement/attempt.ts';
 import { keptAnswer, move } from '../ledger/samples.ts';
 import { ANSWER, EXPIRED, HASH, PAID, worldOfEachTest } from './world.ts';
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { RailVerdict, Reading } from '../../../src/payments/rail.ts';
-import { PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/settle.ts';
+import { createUnpaidWork, PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/places.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
-import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { claimOf, mandateText } from '../../mandates/register/register-map.ts';
 import { sha256 } from '../ledger/samples.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { RECORD_RETENTION_MS } from '../../../src/payments/ledger/transitions.ts';
-import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
-import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
+import { RECORD_RETENTION_MS } from '../../../src/payments/ledger/table.ts';
+import { LEASE_MS } from '../../../src/payments/settlement/attempt.ts';
+import { createUnpaidWork } from '../../../src/payments/settlement/places.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { sha256 } from '../ledger/samples.ts';
 import { ANSWER, BROKEN, freshTerms, PAID, refusalIn, SPENT, TOO_LARGE, worldOfEachTest } from './world.ts';

@@ -3,16 +3,14 @@ import { beforeEach, describe, it } from 'node:test';
 import type { Limiter } from '../../../src/limiter.ts';
 import {
   ALL_SETTLEMENTS,
+  createUnpaidWork,
   limitSettlements,
   PAYER_SETTLEMENTS,
   PAYER_WAITERS,
   SLOT_WAIT_MS,
-} from '../../../src/payments/settlement/settle.ts';
-import {
-  createUnpaidWork,
   type UnpaidWork,
   type UnpaidWorkLimits,
-} from '../../../src/payments/settlement/unpaid-work.ts';
+} from '../../../src/payments/settlement/places.ts';
 import { PEER_CONNECTIONS } from '../../../src/payments/x402/chain/http-json.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
 

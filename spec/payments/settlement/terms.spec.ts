@@ -1,17 +1,19 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { assertTerms } from '../../../src/payments/ledger/invariants.ts';
 import type { PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { paymentReceiptId } from '../../../src/payments/ledger/payment-receipt.ts';
+import { assertTerms } from '../../../src/payments/ledger/table.ts';
 import {
   keyDigest,
+  newToken,
+  paymentTerms,
   readStoredRequest,
   storedRequest,
   tokenDigest,
   tokenId,
-} from '../../../src/payments/settlement/stored-purchase.ts';
-import { newToken, paymentTerms, whatIsBought } from '../../../src/payments/settlement/terms.ts';
+  whatIsBought,
+} from '../../../src/payments/settlement/terms.ts';
 import { compileOffers } from '../../../src/payments/x402/wire/offers.ts';
 import { RECEIPT_ID } from '../../../src/receipts/receipt.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, termsFor } from '../x402/signing.ts';

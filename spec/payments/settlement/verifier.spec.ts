@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import { createReplacedOffers } from '../../../src/payments/settlement/accepted-offer.ts';
 import {
   createProofVerifier,
+  createReplacedOffers,
   createUnprovenSignatures,
   type UnprovenSignatures,
 } from '../../../src/payments/settlement/verifier.ts';

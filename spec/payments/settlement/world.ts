@@ -12,7 +12,8 @@ import {
 } from '../../../src/payments/delivery/delivery-recorder.ts';
 import type { KeptAnswer, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { RailVerdict, Reading, Settlement } from '../../../src/payments/rail.ts';
-import type { Lease } from '../../../src/payments/settlement/reservations.ts';
+import type { Lease } from '../../../src/payments/settlement/attempt.ts';
+import { createUnpaidWork, type UnpaidWork } from '../../../src/payments/settlement/places.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import { createSettler, type SettlementParts, type Settler } from '../../../src/payments/settlement/settle.ts';
 import type {
@@ -22,8 +23,7 @@ import type {
   Worked,
   WorkFirst,
 } from '../../../src/payments/settlement/settlement-request.ts';
-import { storedProof } from '../../../src/payments/settlement/stored-purchase.ts';
-import { createUnpaidWork, type UnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
+import { storedProof } from '../../../src/payments/settlement/terms.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { Store } from '../../../src/store/documents/store.ts';

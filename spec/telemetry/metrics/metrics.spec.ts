@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Registry } from '@prometheus-io/client';
-import type { PaymentCensus } from '../../../src/payments/ledger/census.ts';
+import type { PaymentCensus } from '../../../src/payments/ledger/document-ledger.ts';
 import { createDurations } from '../../../src/telemetry/metrics/durations.ts';
 import { censusMetrics, createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { seriesIn } from '../scrape.ts';

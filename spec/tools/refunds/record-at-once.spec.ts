@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { encodeFunctionData, type Hex } from 'viem';
-import { fencingToken } from '../../../src/payments/ledger/ledger.ts';
+import { fencingToken } from '../../../src/payments/settlement/attempt.ts';
 import { createChain } from '../../../src/payments/x402/chain/chain.ts';
 import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
 import { recordRefund } from '../../../src/payments/x402/refund/record.ts';

@@ -4,7 +4,7 @@ import type { AcpConfig } from '../../checkouts/settings.ts';
 import type { PublicJwk } from '../../crypto/signing-key.ts';
 import type { Ap2Config } from '../../mandates/ap2/purchase.ts';
 import type { PassthroughSettings } from '../../passthrough/settings.ts';
-import type { UnpaidWorkLimits } from '../../payments/settlement/unpaid-work.ts';
+import type { UnpaidWorkLimits } from '../../payments/settlement/places.ts';
 import type { X402Config } from '../../payments/x402/wire/settings.ts';
 import type { PublishedName } from '../../resources/published.ts';
 import type { OriginHeader, ResourceConfig } from '../../resources/settings.ts';

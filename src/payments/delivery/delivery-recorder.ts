@@ -1,6 +1,6 @@
 /**
  * Writes down how the delivery of a paid call ended: state, receipt, events and kept answer in one
- * write. The last writes of a payment; `deliver` and redelivery.ts use it.
+ * write. The last writes of a payment; `deliver` and fetch-answer.ts use it.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -10,7 +10,6 @@ import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
   type Advance,
   type Advanced,
-  fencingToken,
   type KeptAnswer,
   MAX_KEPT_BYTES,
   type PaymentFacts,
@@ -27,17 +26,20 @@ import {
   receiptOf,
   type Sent,
 } from '../ledger/payment-receipt.ts';
-import { DELIVERING_STATES, RETRY_WINDOW_MS } from '../ledger/transitions.ts';
-import { LEASE_MS, type Lease, LONGEST_LEASE_MS } from '../settlement/reservations.ts';
+import { DELIVERING_STATES, RETRY_WINDOW_MS } from '../ledger/table.ts';
 import {
   deliverAgainMs,
+  fencingToken,
+  LEASE_MS,
+  type Lease,
+  LONGEST_LEASE_MS,
   PATIENT_PAUSES_MS,
+  passed,
   pausesFor,
   persist,
   type Unwritten,
   windowLeftMs,
-} from '../settlement/retry-policy.ts';
-import { passed } from '../steps.ts';
+} from '../settlement/attempt.ts';
 
 /** Looks at a record that another attempt has, and the pause between them, milliseconds. */
 const LOOKS = 15;

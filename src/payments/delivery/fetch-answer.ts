@@ -1,4 +1,7 @@
-/** Gets the whole answer of the backend for a payment, to keep it until its buyer has it. */
+/**
+ * Gets the whole answer of the backend for a payment, to keep it until its buyer has it: for a call
+ * that pays afterwards, and for the reconciler where the buyer is not there.
+ */
 
 import {
   type BackendAnswer,
@@ -6,12 +9,20 @@ import {
   type BackendRequest,
   classify,
   type Exchange,
+  failureCode,
   type RelayStatuses,
   type Sale,
+  TOO_LARGE,
+  wireReason,
 } from '../../backend/exchange.ts';
-import { relayedHeaders } from '../../backend/header-policy.ts';
+import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
+import { isSealed } from '../../crypto/seal.ts';
+import { protocolOf } from '../../events/event.ts';
+import type { Journal } from '../../events/journal.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
-import type { Worked } from '../settlement/settlement-request.ts';
+import type { Paid, Worked } from '../settlement/settlement-request.ts';
+import { backendIdempotencyKey, readStoredRequest } from '../settlement/terms.ts';
+import type { DeliveryRecorder } from './delivery-recorder.ts';
 
 /**
  * Sends a request once. An answer that is too large to be kept is a failure. `sale`: the payment
@@ -54,4 +65,87 @@ async function wholeAnswer(answer: BackendAnswer): Promise<KeptAnswer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of answer.body) chunks.push(chunk as Uint8Array);
   return { status, headers: relayed, body: Buffer.concat(chunks) };
+}
+
+/** Left to the buyer, whose next call brings the request. */
+const UNREADABLE: Worked = {
+  kind: 'failed',
+  failure: { status: 0, reason: 'request_unreadable', requestWritten: false },
+};
+
+/** What of a resource is needed without its buyer. Milliseconds and bytes. */
+export interface Deliverable {
+  /** The template; empty where the resource is gone. */
+  readonly path: string;
+  /** Whether the backend may be sent its request again. */
+  readonly repeatable: boolean;
+  readonly timeoutMs: number;
+  readonly maxResponseBytes: number;
+  readonly relayStatuses: RelayStatuses;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The backend gets the same Idempotency-Key as before, so one that honours it works once. */
+export async function fetchForBuyer(
+  { record, lease, held, kept }: Paid,
+  resource: Deliverable,
+  journal: Journal,
+  exchange: Exchange,
+  deliveries: Pick<DeliveryRecorder, 'undelivered'>,
+): Promise<void> {
+  const began = performance.now();
+  const known = !isSealed(record.backendRequest);
+  if (!known) held?.release();
+  const fetch = async (): Promise<Worked> =>
+    known ? fetchAgain(record, resource, held?.exchange ?? exchange) : UNREADABLE;
+  const fetched: Worked = kept === undefined ? await fetch() : { kind: 'answer', answer: kept };
+  const durationMs = Math.round(performance.now() - began);
+  const repeatable = known && resource.repeatable;
+  const { requestId, callId } = record;
+  const facts = { requestId, callId, durationMs, journal, lease, repeatable };
+  if (fetched.kind === 'answer') {
+    const { answer } = fetched;
+    if (kept === undefined)
+      journal.record('backend.called', { status: 'ok', durationMs, data: { status: answer.status } });
+    await deliveries.undelivered(record, {
+      ...facts,
+      backendStatus: answer.status,
+      failure: undefined,
+      requestWritten: true,
+      answer,
+      keptBefore: kept !== undefined,
+    });
+    return;
+  }
+  const { status, reason, requestWritten } = fetched.failure;
+  const why = reason === undefined ? {} : { reason: wireReason(reason) };
+  const data = { code: 'BACKEND_ERROR', ...(status === 0 ? {} : { status }), ...why };
+  journal.record('backend.failed', { status: 'error', durationMs, data });
+  // An answer that is too large to be kept is fetched again only for its buyer.
+  const again = repeatable && reason !== TOO_LARGE;
+  const failed = {
+    repeatable: again,
+    failure: { code: failureCode(fetched.failure), path: resource.path },
+    backendStatus: status,
+    requestWritten,
+    answer: undefined,
+  };
+  await deliveries.undelivered(record, { ...facts, ...failed });
+}
+
+/** Sends the stored request of a payment again. */
+async function fetchAgain(record: Paid['record'], resource: Deliverable, exchange: Exchange): Promise<Worked> {
+  const { payId, requestId, channel, resourceId, payer, receiptId } = record;
+  const request = readStoredRequest(record.backendRequest, resource.headers);
+  const headers = backendHeaders({
+    configured: request.headers,
+    caller: request.callerHeaders,
+    requestId,
+    protocol: protocolOf(channel),
+    resourceId,
+    payer,
+    receiptId,
+    idempotencyKey: backendIdempotencyKey(payId),
+  });
+  return fetchAnswer(exchange, { ...request, headers }, resource, record);
 }

@@ -3,7 +3,6 @@
  * stores implement it.
  */
 
-import { newId } from '../../events/call-id.ts';
 import type { Channel, EventDraft } from '../../events/event.ts';
 import type { UseRefusal } from '../../mandates/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
@@ -326,9 +325,4 @@ export interface PaymentLedger {
    * first.
    */
   due(limit: number, withinMs?: number): Promise<readonly PaymentRecord[]>;
-}
-
-/** The claim on a record with a fresh step token, for one write and its repetitions. */
-export function fencingToken(record: PaymentRecord): Holder {
-  return { payId: record.payId, owner: record.owner, fence: record.fence, step: newId(), seen: record };
 }

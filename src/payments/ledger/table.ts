@@ -1,36 +1,105 @@
 /**
- * The whole state machine of payments as a pure table: record and command in, answer and record
- * out. Each store makes it durable; the mandate uses of a payment change in the same writes.
+ * The whole state machine of payments as a pure table: which state follows which (contract 4.3),
+ * what a command makes of a record, and the rules that each record keeps. The stores make it
+ * durable; the mandate uses of a payment change in the same writes.
  */
 
 import type { MandateClaim, UseRefusal } from '../../mandates/register.ts';
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
+import { RECEIPT_ID } from '../../receipts/receipt.ts';
 import {
-  assertFacts,
-  assertKeeping,
-  assertLease,
-  assertNewToken,
-  assertPause,
-  assertRecord,
-  assertTerms,
-  LedgerCorruption,
-} from './invariants.ts';
-import type {
-  Advance,
-  Advanced,
-  Claim,
-  Discarded,
-  Holder,
-  NewToken,
-  Note,
-  PaymentFacts,
-  PaymentRecord,
-  PaymentState,
-  PaymentTerms,
-  Reservation,
-  Reserve,
+  type Advance,
+  type Advanced,
+  type Claim,
+  type Discarded,
+  type Evidence,
+  type Holder,
+  type Keeping,
+  MAX_KEPT_BYTES,
+  MAX_STORED_ANSWER_BYTES,
+  type NewToken,
+  type Note,
+  type PaymentFacts,
+  type PaymentRecord,
+  type PaymentState,
+  type PaymentTerms,
+  type Reservation,
+  type Reserve,
+  SEALED_ANSWER,
 } from './ledger.ts';
-import { DELIVERING_STATES, isFinal, notableIn, OVER_STATES, sourcesOf } from './transitions.ts';
+
+const HOUR_MS = 60 * 60 * 1_000;
+/** How long a settled call can be collected with the same proof, milliseconds (contract 4.3). */
+export const RETRY_WINDOW_MS = 24 * HOUR_MS;
+/** The retry window and one hour on top (contract 4.3), milliseconds. */
+export const RECORD_RETENTION_MS = RETRY_WINDOW_MS + HOUR_MS;
+
+/** What waits for an operator is kept "for ever", milliseconds: ten years. */
+const OPERATOR_RETENTION_MS = 10 * 365 * 24 * HOUR_MS;
+
+/** How long a record is kept after its window or its last change, the later one, milliseconds. */
+function retentionOf(state: PaymentState): number {
+  return OPERATOR_STATES.includes(state) ? OPERATOR_RETENTION_MS : RECORD_RETENTION_MS;
+}
+
+/** When a record may be deleted, milliseconds of the store's clock: later with each change. */
+export function expiresAt(record: PaymentRecord): number {
+  return Math.max(record.validBefore * 1_000, record.changedAt) + retentionOf(record.state);
+}
+
+/** The whole state machine. What is not written here cannot happen. */
+export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>> = {
+  reserved: ['worked', 'settling'],
+  worked: ['settling', 'refused'],
+  settling: ['settled', 'refused', 'withdrawn', 'unresolved'],
+  unresolved: ['settled', 'refused'],
+  withdrawn: ['settling'],
+  settled: ['delivered', 'undelivered'],
+  undelivered: ['delivered', 'undelivered', 'refundDue'],
+  delivered: [],
+  refused: [],
+  refundDue: ['refunding', 'refunded'],
+  // Signed again: an earlier transaction may have been dropped.
+  refunding: ['refunding', 'refunded'],
+  refunded: [],
+};
+
+const STATES = Object.keys(TRANSITIONS) as PaymentState[];
+
+/** An operator alone leads on from these. */
+const OPERATOR_STATES: readonly PaymentState[] = ['unresolved', 'refundDue', 'refunding'];
+
+/** Nothing is delivered from these any more; from `unresolved` an operator may still lead there. */
+export const OVER_STATES: readonly PaymentState[] = STATES.filter((state) => isFinal(state) && state !== 'unresolved');
+
+/** States that still want work; each of them can be taken over. */
+const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => !isFinal(state));
+
+/** Money moved and nothing was delivered: a lease that runs out here is a delivery that died. */
+export const DELIVERING_STATES: readonly PaymentState[] = ['settled', 'undelivered'];
+
+/** From where a state can be reached. */
+function sourcesOf(to: PaymentState): readonly PaymentState[] {
+  return STATES.filter((from) => TRANSITIONS[from].includes(to));
+}
+
+/** Whether no call and no reconciler goes on from here. */
+export function isFinal(state: PaymentState): boolean {
+  return OPERATOR_STATES.includes(state) || TRANSITIONS[state].length === 0;
+}
+
+/** Nothing is under way in these states, so nothing is signed. */
+const IDLE_STATES: readonly PaymentState[] = ['reserved', 'worked', 'withdrawn'];
+
+/**
+ * Where facts may be noted: nothing but who buys its answer in a final state. A `reserved` record
+ * may be deleted, so it must have no transaction.
+ */
+function notableIn(facts: PaymentFacts): readonly PaymentState[] {
+  if (facts.bought !== undefined) return ['refused'];
+  const proves = facts.transaction !== undefined || facts.rawTransaction !== undefined;
+  return proves ? OPEN_STATES.filter((state) => !IDLE_STATES.includes(state)) : OPEN_STATES;
+}
 
 /** What a command does. `changed: false`: nothing is written and no event appended. */
 export interface Outcome<Answer> {
@@ -291,4 +360,216 @@ export function claimOf(mandate: string): MandateClaim {
   const stored = readStoredMandate(mandate);
   if (stored === undefined) throw new LedgerCorruption('mandate is malformed');
   return stored.claim;
+}
+
+/** Longest lease, milliseconds: a wrong deadline must not lock a buyer out for hours. */
+export const MAX_LEASE_MS = 600_000;
+/** Longest pause of a reconciler, milliseconds. */
+export const MAX_PAUSE_MS = 48 * 60 * 60 * 1_000;
+
+const SHA256_HEX = /^[0-9a-f]{64}$/;
+const DIGITS = /^\d{1,78}$/;
+const CHANNELS: ReadonlySet<unknown> = new Set(['http', 'mcp', 'a2a', 'acp', 'origin']);
+/** A record breaks a rule: a bug or a damaged store, never the buyer's fault. */
+export class LedgerCorruption extends Error {
+  readonly rule: string;
+
+  /** @param rule what is broken; names fields, never their contents. `key`: of the document */
+  constructor(rule: string, key?: string) {
+    super(`payment record${key === undefined ? '' : ` ${key}`}: ${rule}`);
+    this.name = 'LedgerCorruption';
+    this.rule = rule;
+  }
+}
+
+const PAID: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim', 'operator']);
+const WORTHLESS: ReadonlySet<unknown> = new Set<Evidence>(['expired', 'elsewhere', 'unsent', 'unclaimed', 'operator']);
+/** Evidence that must name a transaction. */
+const NEEDS_TRANSACTION: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim']);
+
+type Rule = (value: unknown) => boolean;
+
+const text: Rule = (value) => typeof value === 'string' && value.length > 0;
+const optionalText: Rule = (value) => value === undefined || text(value);
+const count: Rule = (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+const positive: Rule = (value) => count(value) && value !== 0;
+const like =
+  (pattern: RegExp): Rule =>
+  (value) =>
+    typeof value === 'string' && pattern.test(value);
+const digest = like(SHA256_HEX);
+const optionalCount: Rule = (value) => value === undefined || count(value);
+const optionalDigest: Rule = (value) => value === undefined || digest(value);
+
+const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
+  payId: digest,
+  bind: digest,
+  requestId: text,
+  callId: text,
+  resourceId: text,
+  channel: (value) => CHANNELS.has(value),
+  // Receipts are ordered by this id, so its shape matters.
+  receiptId: like(RECEIPT_ID),
+  payer: text,
+  payee: text,
+  asset: text,
+  network: text,
+  units: like(DIGITS),
+  amount: text,
+  currency: text,
+  nonce: text,
+  validBefore: positive,
+  proof: text,
+  backendRequest: text,
+  keyDigest: optionalDigest,
+  tokenDigest: optionalDigest,
+  proofDigest: text,
+  mandate: (value) => value === undefined || (typeof value === 'string' && readStoredMandate(value) !== undefined),
+  settle: (value) => value === undefined || value === 'after',
+};
+
+const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
+  ...TERMS,
+  state: (value) => typeof value === 'string' && Object.hasOwn(TRANSITIONS, value),
+  owner: text,
+  fence: positive,
+  leaseUntil: count,
+  dueAt: count,
+  step: text,
+  tries: count,
+  reservedAt: positive,
+  changedAt: positive,
+  settledAt: (value) => value === undefined || positive(value),
+  transaction: optionalText,
+  rawTransaction: optionalText,
+  reason: optionalText,
+  evidence: (value) => value === undefined || PAID.has(value) || WORTHLESS.has(value),
+  recovered: (value) => value === undefined || value === 'chain',
+  sending: (value) => value === undefined || value === 'begun' || value === 'ended',
+  sendings: optionalCount,
+  sentBytes: optionalCount,
+  ofBytes: optionalCount,
+  refundTransaction: optionalText,
+  answered: (value) => value === undefined || positive(value),
+  bought: optionalDigest,
+};
+
+const TERM_RULES = Object.entries(TERMS);
+const RECORD_RULES = Object.entries(RECORD) as readonly (readonly [keyof PaymentRecord, Rule])[];
+
+/** The fields that a state of a paid payment requires. */
+const OF_PAID = ['evidence', 'settledAt'] as const;
+
+/** The fields that a state requires. */
+export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
+  reserved: [],
+  worked: ['answered'],
+  settling: [],
+  withdrawn: ['reason'],
+  settled: OF_PAID,
+  delivered: OF_PAID,
+  undelivered: OF_PAID,
+  refused: ['evidence', 'reason'],
+  refundDue: OF_PAID,
+  refunding: [...OF_PAID, 'refundTransaction'],
+  refunded: [...OF_PAID, 'refundTransaction'],
+  unresolved: ['reason'],
+};
+
+/** The evidence of a state: the 402 promise and "no delivery without payment" rest on it. */
+function evidenceOf(state: PaymentState): ReadonlySet<unknown> | undefined {
+  if (state === 'refused') return WORTHLESS;
+  return REQUIRED[state].includes('evidence') ? PAID : undefined;
+}
+
+/**
+ * The terms and nothing else: a wider object must not bring a state or a transaction into a new
+ * record. @throws LedgerCorruption
+ */
+export function assertTerms(candidate: PaymentTerms): PaymentTerms {
+  const terms: Record<string, unknown> = {};
+  for (const [name, rule] of TERM_RULES) {
+    const value = candidate[name as keyof PaymentTerms];
+    if (!rule(value)) throw new LedgerCorruption(`${name} is malformed`);
+    if (value !== undefined) terms[name] = value;
+  }
+  return terms as unknown as PaymentTerms;
+}
+
+/**
+ * A record as a store returned it, or as it is about to be written. `checked`: what it was made of;
+ * members that are the same are not checked again. @throws LedgerCorruption
+ */
+export function assertRecord(candidate: object, checked: Partial<PaymentRecord> = {}): PaymentRecord {
+  const record = candidate as PaymentRecord;
+  for (const [name, rule] of RECORD_RULES) {
+    const value = record[name];
+    if ((value === undefined || value !== checked[name]) && !rule(value))
+      throw new LedgerCorruption(`${name} is malformed`);
+  }
+  for (const name of REQUIRED[record.state])
+    if (record[name] === undefined) throw new LedgerCorruption(`${record.state} without ${name}`);
+  const evidence = evidenceOf(record.state);
+  if (evidence !== undefined ? !evidence.has(record.evidence) : record.evidence !== undefined)
+    throw new LedgerCorruption(`${record.state} on the evidence of ${record.evidence ?? 'nothing'}`);
+  if (record.transaction === undefined && NEEDS_TRANSACTION.has(record.evidence))
+    throw new LedgerCorruption(`${record.evidence} without transaction`);
+  return record;
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+function assertLease(leaseMs: number): void {
+  if (!Number.isSafeInteger(leaseMs) || leaseMs < 0 || leaseMs > MAX_LEASE_MS)
+    throw new RangeError(`a lease is 0 to ${MAX_LEASE_MS} ms`);
+}
+
+/** @throws LedgerCorruption before anything is written. */
+function assertNewToken(token: NewToken | undefined): void {
+  if (token?.kind !== 'issued') return;
+  if (!digest(token.id)) throw new LedgerCorruption('token id is malformed');
+  if (!positive(token.forMs)) throw new LedgerCorruption('a token is remembered for whole milliseconds');
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+function assertPause(againMs: number): void {
+  if (!Number.isSafeInteger(againMs) || againMs < 0 || againMs > MAX_PAUSE_MS)
+    throw new RangeError(`a pause is 0 to ${MAX_PAUSE_MS} ms`);
+}
+
+/** @throws RangeError a bug of the caller, before anything is written. */
+export function assertKeeping(keeping: Keeping | undefined): void {
+  if (keeping === undefined) return;
+  const { answer, forMs } = keeping;
+  if (!Number.isSafeInteger(forMs) || forMs < 0) throw new RangeError('an answer is kept for whole milliseconds');
+  if (answer === undefined) return;
+  const most = answer.headers[SEALED_ANSWER] === undefined ? MAX_KEPT_BYTES : MAX_STORED_ANSWER_BYTES;
+  if (answer.body.byteLength > most) throw new RangeError(`an answer over ${most} bytes is not kept`);
+}
+
+/**
+ * Evidence comes with the change to `settled` or `refused`, which need it, and with no other
+ * command; so does the transaction of a refund with `refunding` and `refunded`. The status of an
+ * answer comes with `worked`, which needs it, or with `settling`. `to` is undefined for a note.
+ * @throws LedgerCorruption before anything is written
+ */
+function assertFacts(
+  to: PaymentState | undefined,
+  { evidence, transaction, reason, refundTransaction, answered, bought }: PaymentFacts,
+): void {
+  if (bought !== undefined && to !== undefined) throw new LedgerCorruption(`${to} with the buyer of an answer`);
+  if (!RECORD.answered(answered)) throw new LedgerCorruption('answered is malformed');
+  if (answered === undefined ? to === 'worked' : to !== 'worked' && to !== 'settling')
+    throw new LedgerCorruption(
+      `${to ?? 'a note'} ${answered === undefined ? 'without' : 'with'} the status of an answer`,
+    );
+  const isRefund = to === 'refunding' || to === 'refunded';
+  if (isRefund !== (refundTransaction !== undefined))
+    throw new LedgerCorruption(`${to ?? 'a note'} ${isRefund ? 'without' : 'with'} a transaction of a refund`);
+  const wanted = to === 'settled' ? PAID : to === 'refused' ? WORTHLESS : undefined;
+  if (wanted === undefined ? evidence !== undefined : !wanted.has(evidence))
+    throw new LedgerCorruption(`${to ?? 'a note'} on the evidence of ${evidence ?? 'nothing'}`);
+  if (to === 'settled' && NEEDS_TRANSACTION.has(evidence) && transaction === undefined)
+    throw new LedgerCorruption('settled without transaction');
+  if ((to === 'refused' || to === 'withdrawn') && reason === undefined)
+    throw new LedgerCorruption(`${to} without reason`);
 }

@@ -1,17 +1,17 @@
 /**
- * Calls whose authorization has a record already: the answer from it, the resume of its delivery,
- * and what settle.ts must know before it goes on with a reservation.
+ * Calls whose authorization has a record already, or a payment that only the chain shows: the
+ * answer from it, the resume of its delivery, whose it is, and what settle.ts must know before it
+ * goes on with a reservation.
  */
 
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
-import {
-  fencingToken,
-  type PaymentFacts,
-  type PaymentLedger,
-  type PaymentRecord,
-  type PaymentTerms,
-  type Refusal,
-  type Reservation,
+import type {
+  PaymentFacts,
+  PaymentLedger,
+  PaymentRecord,
+  PaymentTerms,
+  Refusal,
+  Reservation,
 } from '../ledger/ledger.ts';
 import {
   ANSWER_KEPT,
@@ -20,13 +20,15 @@ import {
   receiptOf,
   uncertainReceipt,
 } from '../ledger/payment-receipt.ts';
+import { RETRY_WINDOW_MS } from '../ledger/table.ts';
+import type { Settled } from '../rail.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../x402/wire/proof.ts';
-import { LEASE_MS } from './reservations.ts';
-import { deliverAgainMs, MOST_SENDINGS, persist, windowLeftMs } from './retry-policy.ts';
+import type { PaymentRail } from '../x402/wire/types.ts';
+import { deliverAgainMs, fencingToken, LEASE_MS, MOST_SENDINGS, persist, windowLeftMs } from './attempt.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import type { SettlementRequest, SettlementResult, StepResult } from './settlement-request.ts';
 import type { LedgerContext } from './settlement-writes.ts';
-import { readStoredProof } from './stored-purchase.ts';
+import { readForChain, readStoredProof } from './terms.ts';
 
 /**
  * A call that came while the answer was being made has joined it, also when its turn came only
@@ -205,4 +207,60 @@ export function rememberedRefusal(
   // The window check accepts no proof that lives longer.
   const atMostMs = (readStoredProof(record).requirements.maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS) * 1_000;
   return { proof, reason, until: record.validBefore * 1_000, atMostMs };
+}
+
+/** Parts that decide whose payment the chain shows (contract 4.3). */
+export interface PayeeParts {
+  readonly rail: PaymentRail;
+  /**
+   * Nothing else is paid to this payee. Otherwise another store or seller may be, and a payment
+   * counts only where this store caused its transaction; one that no record has, only where our own
+   * transaction carries the token of this very call in its calldata.
+   */
+  readonly payToExclusive: boolean;
+  /** Whether a payment that no record has is delivered. */
+  readonly onStoreLoss: 'deliver' | 'refuse';
+  /** Gets each payment that is not known to be of the buyer who brought the proof. */
+  readonly onUnclaimed?: (facts: { readonly payId: string; readonly transaction: string | undefined }) => void;
+}
+
+/** Whether this call's buyer made such a payment; `unknown`: the node did not answer. */
+type StoreLossClaim =
+  | { readonly kind: 'theirs'; readonly facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> }
+  | { readonly kind: 'unclaimed' }
+  | { readonly kind: 'unknown'; readonly cause: string };
+
+/**
+ * Whose a lost payment is; one that was sent back is no buyer's any more. A token proves a 402 of
+ * this gateway and not the buyer, because every caller may fetch one beforehand; only its digest in
+ * a transaction of our own shows with which token a payment was made. `terms`: of the call that
+ * brings the proof.
+ */
+export async function claimOfLost(
+  { rail, payToExclusive, onStoreLoss, onUnclaimed }: PayeeParts,
+  record: PaymentRecord,
+  { transaction }: Settled,
+  { tokenDigest }: Pick<PaymentTerms, 'tokenDigest'>,
+): Promise<StoreLossClaim> {
+  const { payId, keyDigest, reservedAt, validBefore } = record;
+  const withinWindow = reservedAt <= validBefore * 1_000 + RETRY_WINDOW_MS;
+  const { proof, requirements } = readForChain(record);
+  let mark: string | undefined;
+  let isTheirs: boolean;
+  try {
+    mark = await rail.markOf?.(transaction, proof);
+    isTheirs = mark === undefined ? payToExclusive : mark === tokenDigest;
+    isTheirs &&= onStoreLoss !== 'refuse' && withinWindow;
+    // Asked last: it is a question to the chain of its own.
+    isTheirs &&= (await rail.sentBack?.(proof, requirements)) !== true;
+  } catch (cause) {
+    return { kind: 'unknown', cause: String(cause) };
+  }
+  if (!isTheirs) {
+    onUnclaimed?.({ payId, transaction });
+    return { kind: 'unclaimed' };
+  }
+  // A token that is too old for a new purchase is the secret of this one all the same.
+  const secret = mark === undefined || keyDigest !== undefined ? {} : { tokenDigest: mark };
+  return { kind: 'theirs', facts: { recovered: 'chain', ...secret } };
 }

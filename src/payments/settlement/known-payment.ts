@@ -21,8 +21,8 @@ import {
   readStoredRequest,
   tokenDigest,
   unreadable,
-} from './stored-purchase.ts';
-import { whatIsBought } from './terms.ts';
+  whatIsBought,
+} from './terms.ts';
 import type { CarriedProof } from './verifier.ts';
 
 /** The parts of a payment that a caller shows. */

@@ -7,18 +7,20 @@ import { randomUUID } from 'node:crypto';
 import type { ReserveBackend } from '../../backend/exchange.ts';
 import type { Journal } from '../../events/journal.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import { fencingToken, type PaymentLedger, type PaymentRecord } from '../ledger/ledger.ts';
+import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 import { receiptOf, uncertainReceipt } from '../ledger/payment-receipt.ts';
-import { DELIVERING_STATES, RETRY_WINDOW_MS } from '../ledger/transitions.ts';
-import { LEASE_MS, LONGEST_LEASE_MS } from './reservations.ts';
+import { DELIVERING_STATES, RETRY_WINDOW_MS } from '../ledger/table.ts';
 import {
   BACKGROUND_TRIES,
+  fencingToken,
+  LEASE_MS,
+  LONGEST_LEASE_MS,
   LONGEST_WAIT_MS,
   lookAgainMs,
   MOST_TRIES,
   SHORTEST_WINDOW_MS,
   windowLeftMs,
-} from './retry-policy.ts';
+} from './attempt.ts';
 import type { Settler } from './settle.ts';
 import type { Paid, SettlementRequest } from './settlement-request.ts';
 

@@ -1,35 +1,52 @@
 /**
- * One attempt to settle a payment, from claim to outcome: contract 4.2, steps 6 to 9, and the table
- * of 4.3, over a ledger and a rail. A proof that this process sees for the first time is verified
- * before anything is written, and claimed as `settling`; every other one is reserved first. Each
- * step that can move money comes after the write that lets another process find it. Of a payment
- * that is settled after its call (4.7) the backend's answer is kept before that.
+ * One attempt to settle a payment, from claim to outcome: contract 4.2, steps 6 to 9, and the
+ * table of 4.3, over a ledger and a rail. A proof that this process sees for the first time is
+ * verified before anything is written, and claimed as `settling`; every other one is reserved
+ * first. Each step that can move money comes after the write that lets another process find it. Of
+ * a payment that is settled after its call (4.7) the backend's answer is kept before that. Copies
+ * of one proof that come to one process wait for the first.
  */
 
 import { type HeldConnection, type Sale, statusClass, wireReason } from '../../backend/exchange.ts';
+import { Counts } from '../../counts.ts';
 import { newId } from '../../events/call-id.ts';
-import { Limiter } from '../../limiter.ts';
+import type { Limiter } from '../../limiter.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import {
-  fencingToken,
-  type KeptAnswer,
-  type PaymentFacts,
-  type PaymentLedger,
-  type PaymentRecord,
-  type PaymentTerms,
-  type Reservation,
-  type Reserve,
+import type {
+  KeptAnswer,
+  PaymentFacts,
+  PaymentLedger,
+  PaymentRecord,
+  PaymentTerms,
+  Reservation,
+  Reserve,
 } from '../ledger/ledger.ts';
 import { ANSWER_KEPT } from '../ledger/payment-receipt.ts';
-import { failedWork } from '../ledger/unpaid.ts';
+import { isFinal } from '../ledger/table.ts';
 import type { RailVerdict, Settled, Settlement, SettlementHistory } from '../rail.ts';
-import { passed } from '../steps.ts';
 import { tooLate, type WindowReason } from '../x402/wire/proof.ts';
 import { NONCE_ALREADY_USED } from '../x402/wire/reasons.ts';
-import { answerExisting, isUnderOtherMandate, rememberedRefusal, resumeDelivery } from './existing-payment.ts';
-import { createReservations, LEASE_MS, type Leases, LONGEST_LEASE_MS, type Reservations } from './reservations.ts';
-import { windowEndMs } from './retry-policy.ts';
+import {
+  createReservations,
+  fencingToken,
+  LEASE_MS,
+  type Leases,
+  LONGEST_LEASE_MS,
+  passed,
+  type Reservations,
+  windowEndMs,
+} from './attempt.ts';
+import {
+  answerExisting,
+  CLOCK_GRAIN_MS,
+  claimOfLost,
+  isUnderOtherMandate,
+  type PayeeParts,
+  rememberedRefusal,
+  resumeDelivery,
+} from './existing-payment.ts';
+import { failedWork, limitSettlements, type Place, type UnpaidWork } from './places.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import {
   NEVER_ANEW,
@@ -51,9 +68,7 @@ import {
   writeAhead,
   writeWorked,
 } from './settlement-writes.ts';
-import { claimOfLost, markFor, type PayeeParts } from './store-loss.ts';
-import { readForChain, readStoredProof, type StoredPurchase, UNREADABLE, unreadable } from './stored-purchase.ts';
-import type { Place, UnpaidWork } from './unpaid-work.ts';
+import { readForChain, readStoredProof, type StoredPurchase, UNREADABLE, unreadable } from './terms.ts';
 
 /**
  * All deadlines of a settlement without the backend's, milliseconds: chain 3 s, budget of unpaid
@@ -107,28 +122,6 @@ export interface Settler {
    * @throws what the ledger throws, but only while this call can have moved no money
    */
   settle(request: SettlementRequest, joined?: boolean): Promise<SettlementResult>;
-}
-
-/**
- * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that
- * only a dozen wallets with slow settlements take all places.
- */
-export const PAYER_SETTLEMENTS = 8;
-/** Calls of one payer that wait for one of its places. */
-export const PAYER_WAITERS = 8;
-/** Settlements under way in this process; readiness and earlier payments need connections too. */
-export const ALL_SETTLEMENTS = 112;
-/** How long a call waits, milliseconds: as long as a copy (join.ts), and more than most blocks. */
-export const SLOT_WAIT_MS = 3_000;
-
-/**
- * Limits settlements by payer. Only verified proofs take a place: otherwise a caller could use up
- * those of every payer.
- */
-export function limitSettlements(time?: Time): Limiter {
-  return new Limiter({
-    ...{ most: ALL_SETTLEMENTS, each: PAYER_SETTLEMENTS, eachWaiting: PAYER_WAITERS, waitMs: SLOT_WAIT_MS, time },
-  });
 }
 
 export function createSettler(parts: SettlementParts): Settler {
@@ -537,9 +530,14 @@ class SettlementAttempt {
     return { kind: 'uncertain', cause: `paid by ${transaction}, which this store is not known to have caused` };
   }
 
-  /** The earlier attempts, as the rail needs them. */
-  #historyOf(record: PaymentRecord, sentBefore: boolean): SettlementHistory {
-    return { sentBefore, transaction: record.transaction, ...markFor(record, this.#request) };
+  /**
+   * The earlier attempts, as the rail needs them. Its mark on the chain is the digest of a random
+   * token: a key could be guessed from its digest.
+   */
+  #historyOf({ transaction, keyDigest, tokenDigest }: PaymentRecord, sentBefore: boolean): SettlementHistory {
+    const { terms, token } = this.#request;
+    const mark = tokenDigest ?? (keyDigest !== undefined && token?.kind === 'issued' ? terms.tokenDigest : undefined);
+    return { sentBefore, transaction, ...(mark === undefined ? {} : { mark }) };
   }
 
   #workedInVain({ payId, resourceId, payer }: PaymentRecord, reason: string): void {
@@ -709,4 +707,78 @@ function endOf(record: PaymentRecord): string | undefined {
 
 function unfunded({ cause }: Extract<RailVerdict, { readonly kind: 'unfunded' }>): StepResult {
   return { kind: 'postponed', reason: 'relayer_unfunded', cause };
+}
+
+/** How long a call waits for another one with the same proof, milliseconds (contract 4.3). */
+export const JOIN_MS = 3_000;
+/**
+ * Copies of one authorization that this process works on at a time. Each copy holds a slot of the
+ * process, so without a bound one proof would keep other buyers out.
+ */
+export const MOST_COPIES = 8;
+/** Between two looks at the running call's record, milliseconds: short at first, as calls are. */
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 200;
+const PAUSE_GROWTH = 1.5;
+
+/**
+ * A settler whose copies of one proof wait for the first one: they then get its answer, or the
+ * failure of it. All copies of a process share one look at the record; copies beyond `MOST_COPIES`
+ * are answered "in flight" at once, without a question to the store.
+ */
+export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, time: Time = REAL_TIME): Settler {
+  const looks = new Map<string, Promise<void>>();
+  const untilShared = (payId: string, after: number): Promise<void> => {
+    const shared = looks.get(payId);
+    if (shared !== undefined) return shared;
+    const own = untilIdle(ledger, payId, after, time).finally(() => looks.delete(payId));
+    looks.set(payId, own);
+    return own;
+  };
+  const copies = new Counts();
+  const settleOrWait = async (request: SettlementRequest): Promise<SettlementResult> => {
+    const ends = time.now() + JOIN_MS;
+    const { left: leaving } = request;
+    const gone = new Promise<void>((resolve) => leaving?.addEventListener('abort', () => resolve(), { once: true }));
+    for (let attempt = 0; ; attempt += 1) {
+      const result = await settler.settle(request, attempt > 0);
+      const left = ends - time.now();
+      if (result.kind !== 'in_flight' || result.alone === true || left <= 0) return result;
+      // The attempt that works on it may have died: then this call goes on when the lease ends.
+      const lease = result.leaseLeftMs === undefined ? left : result.leaseLeftMs + CLOCK_GRAIN_MS;
+      await Promise.race([untilShared(request.terms.payId, attempt), time.sleep(Math.min(left, lease)), gone]);
+    }
+  };
+  return {
+    async settle(request) {
+      const { payId } = request.terms;
+      if (copies.of(payId) >= MOST_COPIES) return { kind: 'in_flight', alone: true };
+      copies.add([payId], 1);
+      try {
+        return await settleOrWait(request);
+      } finally {
+        copies.add([payId], -1);
+      }
+    },
+  };
+}
+
+/**
+ * Resolves when no attempt works on the record any more, at the latest when no joined call waits.
+ * Never rejects. It starts slower `after` so many attempts in vain: a record that only its key
+ * opens is idle, and still not granted to this call.
+ */
+async function untilIdle(ledger: Pick<PaymentLedger, 'read'>, payId: string, after: number, time: Time): Promise<void> {
+  const ends = time.now() + JOIN_MS;
+  for (let looks = after; time.now() < ends; looks += 1) {
+    const pause = Math.min(FIRST_PAUSE_MS * PAUSE_GROWTH ** looks, LONGEST_PAUSE_MS);
+    await time.sleep(pause);
+    // The next attempt gets the error of a silent store.
+    const record = await ledger.read(payId).catch(() => undefined);
+    if (record === undefined || isIdle(record)) return;
+  }
+}
+
+function isIdle(record: PaymentRecord): boolean {
+  return isFinal(record.state) || record.leaseUntil === 0;
 }

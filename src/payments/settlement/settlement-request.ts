@@ -4,7 +4,7 @@ import type { Cancellation, HeldConnection, ReserveBackend } from '../../backend
 import type { Journal } from '../../events/journal.ts';
 import type { UseRefusal } from '../../mandates/register.ts';
 import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
-import type { Lease } from './reservations.ts';
+import type { Lease } from './attempt.ts';
 import type { SafeToRechallenge } from './safe-to-rechallenge.ts';
 
 /**

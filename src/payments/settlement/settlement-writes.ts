@@ -5,16 +5,15 @@
 
 import type { Journal } from '../../events/journal.ts';
 import type { Time } from '../../time/time.ts';
-import {
-  type Advance,
-  type Advanced,
-  fencingToken,
-  type KeptAnswer,
-  type PaymentFacts,
-  type PaymentLedger,
-  type PaymentRecord,
-  type Reservation,
-  type Reserve,
+import type {
+  Advance,
+  Advanced,
+  KeptAnswer,
+  PaymentFacts,
+  PaymentLedger,
+  PaymentRecord,
+  Reservation,
+  Reserve,
 } from '../ledger/ledger.ts';
 import {
   ANSWER_KEPT,
@@ -23,13 +22,19 @@ import {
   REQUEST_NOT_WRITTEN,
   receiptOf,
 } from '../ledger/payment-receipt.ts';
-import { reserve } from '../ledger/table.ts';
-import { RECORD_RETENTION_MS } from '../ledger/transitions.ts';
+import { RECORD_RETENTION_MS, reserve } from '../ledger/table.ts';
 import type { Settled, Settlement, SignedTransaction, Withdrawn, Worthless } from '../rail.ts';
-import { passed } from '../steps.ts';
 import { tooLateFrom } from '../x402/wire/proof.ts';
-import { LEASE_MS } from './reservations.ts';
-import { lookAgainMs, mayStandAfter, persist, type Unwritten, windowEndMs } from './retry-policy.ts';
+import {
+  fencingToken,
+  LEASE_MS,
+  lookAgainMs,
+  mayStandAfter,
+  passed,
+  persist,
+  type Unwritten,
+  windowEndMs,
+} from './attempt.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import type { SettlementRequest, StepResult, Uncertain } from './settlement-request.ts';
 

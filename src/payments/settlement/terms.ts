@@ -1,16 +1,19 @@
-/** The terms of a purchase: what the first reservation of an authorization fixes for good. */
+/**
+ * The terms of a purchase: what the first reservation of an authorization fixes for good. Of proof
+ * and backend request, which a record keeps as text, also how they are read again.
+ */
 
-import { hash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import type { BackendRequest } from '../../backend/exchange.ts';
+import { isSealed } from '../../crypto/seal.ts';
 import type { Channel } from '../../events/event.ts';
 import { canonicalJson } from '../../json/canonical.ts';
 import type { JsonObject } from '../../json/types.ts';
-import type { NewToken, PaymentTerms } from '../ledger/ledger.ts';
+import type { NewToken, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
 import { paymentReceiptId } from '../ledger/payment-receipt.ts';
 import type { ShownToken } from '../pricing/buyer-token.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
-import type { Proof } from '../x402/wire/types.ts';
-import { keyDigest, storedProof, storedRequest, tokenDigest, tokenId } from './stored-purchase.ts';
+import type { PaymentPayload, PaymentRequirements, Proof } from '../x402/wire/types.ts';
 
 /** The terms of one proven call. */
 export function paymentTerms(
@@ -101,4 +104,163 @@ export function inputDigest(input: JsonObject): string {
 /** The key by which the backend knows a repeated request, equal on each resume (contract 4.4). */
 export function backendIdempotencyKey(payId: string): string {
   return `pay_${hash('sha256', payId, 'base64url').slice(0, 43)}`;
+}
+
+/** A sealed field without its key: the record is left to the chain, its buyer or the operator. */
+class UnreadableRecord extends Error {
+  /** @param field of the record; never its content */
+  constructor(field: 'proof' | 'backendRequest') {
+    super(`${field} is sealed with a key that is not in storage.sealing.keys`);
+    this.name = 'UnreadableRecord';
+  }
+}
+
+/** What was bought, and with which authorization. */
+export interface StoredPurchase {
+  readonly proof: Proof;
+  readonly requirements: PaymentRequirements;
+}
+
+/** What a record keeps of a proof and of the offer it was made for. */
+interface StoredProof {
+  readonly payload: PaymentPayload;
+  readonly signedBy: Proof['signedBy'];
+  readonly requirements: PaymentRequirements;
+}
+
+/** The proof as a record keeps it, with the gateway's own offer and not the buyer's echo of it. */
+export function storedProof({ payload, signedBy }: Proof, requirements: PaymentRequirements): string {
+  return JSON.stringify({ payload, signedBy, requirements } satisfies StoredProof);
+}
+
+/** The cause in every log line about such a record. */
+export const UNREADABLE = 'the stored proof cannot be opened';
+
+/**
+ * Why an attempt cannot go on with a record: the key of the sealed proof is not here. Undefined: it
+ * is readable. A record under which nothing was sent may be deleted then: the same proof makes a
+ * new one.
+ */
+export function unreadable({ proof }: Pick<PaymentRecord, 'proof'>): string | undefined {
+  return isSealed(proof) ? UNREADABLE : undefined;
+}
+
+/**
+ * The purchase as it was fixed at the first reservation. What comes later under the same replay key
+ * (another price, or a second authorization for the same nonce) does not change what the chain is
+ * asked about; and the payment for a removed resource can still be finished.
+ * @throws UnreadableRecord
+ */
+export function readStoredProof(record: PaymentTerms): StoredPurchase {
+  if (unreadable(record) !== undefined) throw new UnreadableRecord('proof');
+  // Written by `storedProof` from a proof that had passed every check.
+  const { payload, signedBy, requirements } = JSON.parse(record.proof) as StoredProof;
+  const { network, asset, payee, units } = record;
+  return {
+    proof: { payId: record.payId, payload, signedBy },
+    requirements: { ...requirements, network, asset, payTo: payee, amount: units },
+  };
+}
+
+/** Longest offer, seconds: how far back the chain is searched where the offer is unreadable. */
+const LONGEST_OFFER_SECONDS = 3_600;
+
+/**
+ * The same for a question to the chain, which needs only what a record has in clear. Where the
+ * proof is unreadable the result has no signature, so nothing can be sent with it.
+ */
+export function readForChain(record: PaymentRecord): StoredPurchase {
+  if (unreadable(record) === undefined) return readStoredProof(record);
+  const { payId, payer, payee, units, nonce, validBefore } = record;
+  const authorization = {
+    from: payer,
+    to: payee,
+    value: units,
+    validAfter: '0',
+    validBefore: String(validBefore),
+    nonce,
+  };
+  const requirements = clearRequirements(record);
+  const payload: PaymentPayload = {
+    x402Version: 2,
+    accepted: requirements,
+    payload: { signature: '0x', authorization },
+  };
+  return { proof: { payId, payload, signedBy: 'contract' }, requirements };
+}
+
+/** The offer as far as a record has it in clear; a final record has forgotten the proof. */
+export function clearRequirements({ network, asset, payee, units }: PaymentRecord): PaymentRequirements {
+  return {
+    scheme: 'exact',
+    network,
+    asset,
+    payTo: payee,
+    amount: units,
+    maxTimeoutSeconds: LONGEST_OFFER_SECONDS,
+    extra: {},
+  };
+}
+
+/** What a record keeps of the backend request. Body as base64. */
+interface StoredRequest {
+  readonly method: BackendRequest['method'];
+  readonly path: string;
+  readonly contentType?: string | undefined;
+  /** Absent where the call brought none. */
+  readonly callerHeaders?: Readonly<Record<string, string>> | undefined;
+  readonly body?: string | undefined;
+}
+
+/** Without configured headers, which may hold secrets and are added again when it is read. */
+export function storedRequest({ method, path, headers, callerHeaders, body }: BackendRequest): string {
+  return JSON.stringify({
+    method,
+    path,
+    contentType: headers['content-type'],
+    callerHeaders: isBrought(callerHeaders) ? callerHeaders : undefined,
+    body: body === undefined ? undefined : Buffer.from(body).toString('base64'),
+  } satisfies StoredRequest);
+}
+
+function isBrought(callerHeaders: BackendRequest['callerHeaders']): boolean {
+  return callerHeaders !== undefined && Object.keys(callerHeaders).length > 0;
+}
+
+/** The method of the paid request; undefined: sealed with a key that is not here. */
+export function storedMethod(stored: string): BackendRequest['method'] | undefined {
+  return isSealed(stored) ? undefined : readStoredRequest(stored, {}).method;
+}
+
+/** The paid request, with the headers that are configured now. @throws UnreadableRecord */
+export function readStoredRequest(stored: string, configured: Readonly<Record<string, string>>): BackendRequest {
+  if (isSealed(stored)) throw new UnreadableRecord('backendRequest');
+  // Written by `storedRequest`.
+  const { method, path, contentType, callerHeaders, body } = JSON.parse(stored) as StoredRequest;
+  return {
+    method,
+    path,
+    headers: { ...configured, ...(contentType === undefined ? {} : { 'content-type': contentType }) },
+    ...(callerHeaders === undefined ? {} : { callerHeaders }),
+    body: body === undefined ? undefined : Buffer.from(body, 'base64'),
+  };
+}
+
+/**
+ * What the ledger keeps of a caller's idempotency key (contract 4.4): SHA-256 hex over payId and
+ * key. The proof becomes public with its transaction and the key does not, so the key tells the
+ * buyer from an onlooker; therefore it is not kept in clear.
+ */
+export function keyDigest(payId: string, key: string): string {
+  return createHash('sha256').update(`${payId}\0${key}`).digest('hex');
+}
+
+/** What the ledger keeps of a token (contract 4.5), never equal to the digest of a key. */
+export function tokenDigest(payId: string, token: string): string {
+  return createHash('sha256').update(`token\0${payId}\0${token}`).digest('hex');
+}
+
+/** The same for two purchases with one token: SHA-256 hex over the token alone. */
+export function tokenId(token: string): string {
+  return createHash('sha256').update(`token id\0${token}`).digest('hex');
 }

@@ -5,7 +5,7 @@ import { GatewayError } from '../../errors.ts';
 import { protocolOf } from '../../events/event.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
-import { passed } from '../../payments/steps.ts';
+import { passed } from '../../payments/settlement/attempt.ts';
 import { channelOf, type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
 import { isRepeatable } from '../../resources/repeatable.ts';
 import { elapsedMs } from '../../time/time.ts';

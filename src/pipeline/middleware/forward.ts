@@ -7,7 +7,7 @@ import { relayedHeaders } from '../../backend/header-policy.ts';
 import type { ToldByBackend } from '../../errors.ts';
 import type { Json } from '../../json/types.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
-import { passed } from '../../payments/steps.ts';
+import { passed } from '../../payments/settlement/attempt.ts';
 import { isEncoded, isJsonType } from '../../server/http/headers.ts';
 import { advanceCall, callAt, type FundedCall } from '../call.ts';
 import { backendFailed } from '../steps/backend-failed.ts';

@@ -7,7 +7,7 @@ import { failureCode, statusClass, TOO_LARGE, Undeliverable, wireReason } from '
 import { type ErrorDetails, GatewayError, type ToldByBackend } from '../../errors.ts';
 import type { DeliveryRecorder, Undelivered } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
-import { RETRY_WINDOW_MS } from '../../payments/ledger/transitions.ts';
+import { RETRY_WINDOW_MS } from '../../payments/ledger/table.ts';
 import type { WorkFailure } from '../../payments/settlement/settlement-request.ts';
 import { paymentDetails } from '../../payments/x402/wire/payment-response.ts';
 import { isRepeatable } from '../../resources/repeatable.ts';

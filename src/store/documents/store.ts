@@ -3,10 +3,10 @@
 import type { CheckoutClaims } from '../../checkouts/claims.ts';
 import type { EventFeed } from '../../events/event.ts';
 import type { MandateRegister } from '../../mandates/register.ts';
-import type { PaymentCensus } from '../../payments/ledger/census.ts';
+import type { PaymentCensus } from '../../payments/ledger/document-ledger.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
-import type { SharedWork } from '../../payments/settlement/unpaid-work.ts';
+import type { SharedWork } from '../../payments/settlement/places.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
 import type { StorageConfig } from '../port/settings.ts';
 import type { StoreHealth } from '../port/store-error.ts';

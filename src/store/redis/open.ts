@@ -2,7 +2,7 @@
 
 import { TAIL_WAIT_MS } from '../../events/event.ts';
 import type { RegisterEpoch } from '../../mandates/register.ts';
-import type { SharedWork } from '../../payments/settlement/unpaid-work.ts';
+import type { SharedWork } from '../../payments/settlement/places.ts';
 import { inTime } from '../../time/time.ts';
 import type { Store } from '../documents/store.ts';
 import { storeOver } from '../documents/store-over.ts';

@@ -3,7 +3,7 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { LedgerCorruption } from '../../payments/ledger/invariants.ts';
+import { LedgerCorruption } from '../../payments/ledger/table.ts';
 import { StoreError } from '../port/store-error.ts';
 import { groupCommit } from './group-commit.ts';
 

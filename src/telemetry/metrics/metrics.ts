@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
-import type { PaymentCensus } from '../../payments/ledger/census.ts';
+import type { PaymentCensus } from '../../payments/ledger/document-ledger.ts';
 import { inTime } from '../../time/time.ts';
 import { type CallMetrics, callMetrics } from './call-metrics.ts';
 import { type CheckoutMetrics, checkoutMetrics } from './checkout-metrics.ts';

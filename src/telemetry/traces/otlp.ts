@@ -23,7 +23,7 @@ import {
 import type { Request, Response } from 'express';
 import release from '../../../package.json' with { type: 'json' };
 import { traceIdOf, validTracestate } from '../../backend/trace-context.ts';
-import { PAYMENT_CHANNEL } from '../../payments/steps.ts';
+import { PAYMENT_CHANNEL } from '../../payments/settlement/attempt.ts';
 import { advanceCall, currentCall, isFailure, outcomeOf, resourceIn } from '../../pipeline/call.ts';
 import type { StepName } from '../../pipeline/middleware/timed.ts';
 import { accessRecordOf } from '../../server/http/access-record.ts';

@@ -6,7 +6,7 @@ import { createBuyer } from '../../../spec/support/buyer.ts';
 import { askPrice } from '../../../spec/support/purchase.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { startWorld } from '../../../spec/support/world.ts';
-import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
+import { LEASE_MS } from '../../../src/payments/settlement/attempt.ts';
 import { attack, proven, times } from '../catalogue.ts';
 import { formOf, openTarget, type Target, targetOf } from '../target.ts';
 import { answerTo, HOST, head, JSON_TYPE, type WireAnswer } from '../wire/conversation.ts';

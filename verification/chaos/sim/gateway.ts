@@ -4,16 +4,18 @@ import type { Request, Response } from 'express';
 import type { Cancellation, Exchange, ReserveBackend } from '../../../src/backend/exchange.ts';
 import { type EventSink, type Journal, openJournal } from '../../../src/events/journal.ts';
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
-import { fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
+import { fetchForBuyer } from '../../../src/payments/delivery/fetch-answer.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
-import { createReplacedOffers } from '../../../src/payments/settlement/accepted-offer.ts';
-import { joining } from '../../../src/payments/settlement/join.ts';
+import { createLeases } from '../../../src/payments/settlement/attempt.ts';
 import { createFindKnown } from '../../../src/payments/settlement/known-payment.ts';
+import { createUnpaidWork } from '../../../src/payments/settlement/places.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
-import { createLeases } from '../../../src/payments/settlement/reservations.ts';
-import { createSettler } from '../../../src/payments/settlement/settle.ts';
-import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
-import { createProofVerifier, createUnprovenSignatures } from '../../../src/payments/settlement/verifier.ts';
+import { createSettler, joining } from '../../../src/payments/settlement/settle.ts';
+import {
+  createProofVerifier,
+  createReplacedOffers,
+  createUnprovenSignatures,
+} from '../../../src/payments/settlement/verifier.ts';
 import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import type { Call, ResponseWriter } from '../../../src/pipeline/call.ts';
 import { authorize } from '../../../src/pipeline/middleware/authorize.ts';

@@ -1,8 +1,8 @@
 /** What must hold at every moment of a simulated run. */
 
 import type { PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { isFinal, TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
-import { MOST_SENDINGS } from '../../../src/payments/settlement/retry-policy.ts';
+import { isFinal, TRANSITIONS } from '../../../src/payments/ledger/table.ts';
+import { MOST_SENDINGS } from '../../../src/payments/settlement/attempt.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { type BuyerPlan, type Ending, KEEP_ANSWER_MS, LEAST_SECONDS, type Purchase } from './buyer.ts';
 import { requestIdOf } from './gateway.ts';

@@ -1,8 +1,7 @@
 /** The simulated world: one chain, one store, one backend, two gateways. */
 
 import type { EventDraft } from '../../../src/events/event.ts';
-import { keyDigest, tokenDigest } from '../../../src/payments/settlement/stored-purchase.ts';
-import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
+import { backendIdempotencyKey, keyDigest, tokenDigest } from '../../../src/payments/settlement/terms.ts';
 import { answerNamed, type BuyerPlan, resourceOf, type SignedProof } from './buyer.ts';
 import { type Fate, isPoint, type PointFault } from './fate.ts';
 import { createSimGateway, Process, pathOf, requestIdOf, type SimGateway } from './gateway.ts';

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { PaymentStep } from '../../../src/payments/steps.ts';
+import type { PaymentStep } from '../../../src/payments/settlement/attempt.ts';
 import { EVERY, rowsOf } from '../plan.ts';
 import { type Death, dieAndReturn, dieAndReturnLate } from './deaths.ts';
 import { type Kind, STEPS, STEPS_AFTER } from './purchases.ts';
-import type { SiteParts } from './site.ts';
-import { type Ground, startGround } from './site.ts';
+import { type Ground, type SiteParts, startGround } from './site.ts';
 
 /**
  * Deaths at the same time: most of the time is waiting for a lease to end, the rest is starting

@@ -7,7 +7,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { writeSync } from 'node:fs';
 import { CHECKOUT_CHANNEL } from '../../../src/checkouts/attempts.ts';
-import { PAYMENT_CHANNEL } from '../../../src/payments/steps.ts';
+import { PAYMENT_CHANNEL } from '../../../src/payments/settlement/attempt.ts';
 
 const step = process.env['HALT_AT'];
 const STDOUT = 1;

@@ -5,7 +5,7 @@ import { type ConfigObject, CURRENCY, merged } from '../../../spec/support/confi
 import { sampleResources } from '../../../spec/support/resources.ts';
 import type { SampleRequest } from '../../../spec/support/sample-backend.ts';
 import { AFTER, SEALING } from '../../../spec/support/settled-after.ts';
-import type { PaymentStep } from '../../../src/payments/steps.ts';
+import type { PaymentStep } from '../../../src/payments/settlement/attempt.ts';
 
 /**
  * What a buyer may buy: an operation that may be repeated by its method, by its declaration, or not

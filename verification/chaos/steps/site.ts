@@ -12,7 +12,7 @@ import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { sampleResources } from '../../../spec/support/resources.ts';
 import { type SampleBackend, startSampleBackend } from '../../../spec/support/sample-backend.ts';
 import type { CommerceEvent } from '../../../src/events/event.ts';
-import type { PaymentStep } from '../../../src/payments/steps.ts';
+import type { PaymentStep } from '../../../src/payments/settlement/attempt.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { Store } from '../../../src/store/documents/store.ts';
 import { openStore } from '../../../src/store/open.ts';

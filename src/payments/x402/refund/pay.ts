@@ -5,10 +5,10 @@
  */
 
 import { REAL_TIME, type Time } from '../../../time/time.ts';
-import { type Advance, fencingToken, type PaymentLedger, type PaymentRecord } from '../../ledger/ledger.ts';
+import type { Advance, PaymentLedger, PaymentRecord } from '../../ledger/ledger.ts';
 import { receiptOf } from '../../ledger/payment-receipt.ts';
+import { fencingToken, persist } from '../../settlement/attempt.ts';
 import { endCollecting } from '../../settlement/reconciler.ts';
-import { persist } from '../../settlement/retry-policy.ts';
 import type { Chain } from '../chain/chain.ts';
 import { nodeFailure, RpcRefusal } from '../chain/rpc.ts';
 import { transferCall } from '../evm/eip3009.ts';

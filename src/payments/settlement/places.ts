@@ -1,14 +1,67 @@
 /**
- * How much work a merchant may do for calls that are settled after it (`settle: after`) and end
- * unpaid: places for such calls, which one that ends unpaid keeps for a while.
+ * How much settles and works at a time: slots of settlements, and places for calls that are settled
+ * after their work (`settle: after`), which one that ends unpaid keeps for a while.
  */
 
 import { randomUUID } from 'node:crypto';
 import { Counts } from '../../counts.ts';
 import { Limiter } from '../../limiter.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import type { UnpaidRow } from '../ledger/unpaid.ts';
-import { PAYER_WAITERS, SLOT_WAIT_MS } from './settle.ts';
+import type { PaymentRecord } from '../ledger/ledger.ts';
+
+/**
+ * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that
+ * only a dozen wallets with slow settlements take all places.
+ */
+export const PAYER_SETTLEMENTS = 8;
+/** Calls of one payer that wait for one of its places. */
+export const PAYER_WAITERS = 8;
+/** Settlements under way in this process; readiness and earlier payments need connections too. */
+export const ALL_SETTLEMENTS = 112;
+/** How long a call waits, milliseconds: as long as a copy of a proof, and more than most blocks. */
+export const SLOT_WAIT_MS = 3_000;
+
+/**
+ * Limits settlements by payer. Only verified proofs take a place: otherwise a caller could use up
+ * those of every payer.
+ */
+export function limitSettlements(time?: Time): Limiter {
+  return new Limiter({
+    ...{ most: ALL_SETTLEMENTS, each: PAYER_SETTLEMENTS, eachWaiting: PAYER_WAITERS, waitMs: SLOT_WAIT_MS, time },
+  });
+}
+
+/** One call with `settle: after` that was not paid. `amount`: display units. */
+export interface UnpaidRow
+  extends Pick<
+    PaymentRecord,
+    'requestId' | 'callId' | 'resourceId' | 'channel' | 'amount' | 'currency' | 'network' | 'payer'
+  > {
+  /** ISO 8601: since when it is certain; of failed work, when its call began. */
+  readonly at: string;
+  /** HTTP status of the answer; 0: none came. */
+  readonly backendStatus: number;
+  /** Why the payment came to nothing, as its 402 states it; else why there was nothing to pay. */
+  readonly reason: string;
+  readonly replayKey: string;
+}
+
+/** @param record one of `PaymentLedger.unpaid` */
+export function unpaidWork(record: PaymentRecord): UnpaidRow {
+  const { requestId, callId, resourceId, channel, amount, currency, network, payer } = record;
+  return {
+    at: new Date(record.changedAt).toISOString(),
+    ...{ requestId, callId, resourceId, channel, amount, currency, network, payer },
+    replayKey: record.payId,
+    backendStatus: record.answered ?? 0,
+    reason: record.reason ?? '',
+  };
+}
+
+/** Work whose reservation is given back, because there was no answer to sell. */
+export function failedWork(record: PaymentRecord, status: number, reason: string): UnpaidRow {
+  return unpaidWork({ ...record, answered: status, reason });
+}
 
 /** Calls that may wait where fewer may run: a few wait for whatever budget. */
 const LEAST_WAITERS = 8;
