@@ -2,9 +2,8 @@
 
 import standaloneCode from 'ajv/dist/standalone/index.js';
 import type { Plugin } from 'rolldown';
-import { createEngine } from '../../src/adapters/acp/validation/engine.ts';
-import { referenceTo } from '../../src/adapters/acp/validation/schemas.ts';
-import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/adapters/acp/validation/types.ts';
+import { createEngine, referenceTo } from '../../src/adapters/acp/validation/engine.ts';
+import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/adapters/acp/validation/validator.ts';
 import { createConfigEngine } from '../../src/config/compiled.ts';
 import { createEngine as createSchemaEngine } from '../../src/resources/schemas/engine.ts';
 import { DIALECT } from '../../src/resources/schemas/keywords.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { settleWindowMs } from '../../src/checkouts/leases.ts';
+import { settleWindowMs } from '../../src/checkouts/settings.ts';
 import {
   bytesOf,
   CANCEL,

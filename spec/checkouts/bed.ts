@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, it } from 'node:test';
-import type { CheckoutClaims, Unknown } from '../../src/checkouts/claims.ts';
 import type {
   Attempt,
   AttemptEnd,
@@ -10,11 +9,11 @@ import type {
   KeyedEnd,
   ReadBack,
   Work,
-} from '../../src/checkouts/idempotency.ts';
-import { leaseFor } from '../../src/checkouts/leases.ts';
+} from '../../src/checkouts/attempts.ts';
+import type { CheckoutClaims, Unknown } from '../../src/checkouts/claim-table.ts';
 import { createIdempotency } from '../../src/checkouts/machine.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
-import type { IdempotencySettings } from '../../src/checkouts/settings.ts';
+import { type IdempotencySettings, leaseFor } from '../../src/checkouts/settings.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Time } from '../../src/time/time.ts';
@@ -54,7 +53,7 @@ interface ScriptedBackend {
   /** What the next POSTs come to; afterwards all of them are done and answered. */
   next(...turns: readonly Turn[]): void;
   nextReads(...readings: readonly Reading[]): void;
-  work(call: KeyedCall): Work<string>;
+  work(call: KeyedCall): Work;
 }
 
 /** `pass`: lets time go by, milliseconds. */
@@ -70,16 +69,16 @@ function scriptedBackend(pass: (ms: number) => void): ScriptedBackend {
     if (operation === 'completeCheckoutSession') orders.set(sessionId, (orders.get(sessionId) ?? 0) + 1);
     if (operation === 'cancelCheckoutSession') canceled.add(sessionId);
   };
-  const attempt = async (call: KeyedCall, { backendKey, number }: Attempt): Promise<AttemptEnd<string>> => {
+  const attempt = async (call: KeyedCall, { backendKey, number }: Attempt): Promise<AttemptEnd> => {
     posts.push({ operation: call.operation, backendKey, number });
     const { acts, ends, tookMs = 0, opens }: Turn = turns.shift() ?? { acts: true, ends: 'answer' };
     pass(tookMs);
     if (acts) act(call);
     if (ends === 'lost') return new Promise(() => undefined);
-    if (ends === 'not_executed') return { kind: 'not_executed', failure: 'unreachable' };
+    if (ends === 'not_executed') return { kind: 'not_executed', failure: new Error('unreachable') };
     if (ends === 'refusal') return { kind: 'answer', answer: answerOf(409, { refused: posts.length }) };
     if (ends === 'declined') return { kind: 'answer', answer: answerOf(422, { declined: posts.length }) };
-    if (ends !== 'answer') return { kind: 'unknown', why: ends.unknown, failure: `failed: ${ends.unknown}` };
+    if (ends !== 'answer') return { kind: 'unknown', why: ends.unknown, failure: new Error(`failed: ${ends.unknown}`) };
     const answer = answerOf(200, { by: call.operation, post: posts.length });
     if (call.operation !== 'createCheckoutSession') return { kind: 'answer', answer };
     return { kind: 'answer', answer, opened: opens ?? `new_${posts.length}` };
@@ -152,7 +151,7 @@ export const away = (): Promise<never> => Promise.reject(new StoreError(new Erro
 
 /** One gateway on the bed's store. */
 export interface Gateway {
-  run(call?: KeyedCall): Promise<KeyedEnd<string>>;
+  run(call?: KeyedCall): Promise<KeyedEnd>;
   access(clientId: string, sessionId: string): Promise<string>;
   /** Begins a call that comes to no end, and resolves when it stands still. */
   begin(call?: KeyedCall): Promise<void>;
@@ -238,7 +237,7 @@ function bedOn({
       };
       const sessions = createSessions({ ...parts, servesUnknown });
       const idempotency = createIdempotency({ ...parts, sessions, longestTimeoutMs: TIMEOUT_MS, watch });
-      const run = (call = COMPLETE): Promise<KeyedEnd<string>> => idempotency.run(call, TIMEOUT_MS, backend.work(call));
+      const run = (call = COMPLETE): Promise<KeyedEnd> => idempotency.run(call, TIMEOUT_MS, backend.work(call));
       return {
         reports,
         run,
@@ -315,14 +314,14 @@ export function story(bed: Bed, title: string, options: StoryOptions, steps: rea
 }
 
 /** An end as text: status, where the answer came from, and the bytes; or kind and wait. */
-export function textOf(end: KeyedEnd<string>): string {
+export function textOf(end: KeyedEnd): string {
   if (end.kind === 'answered')
     return `${end.answer.status} ${end.from} ${Buffer.from(end.answer.body).toString('utf8')}`;
-  if (end.kind === 'failed') return end.failure;
+  if (end.kind === 'failed') return end.failure.message;
   return 'retryAfterS' in end ? `${end.kind} ${end.retryAfterS}` : end.kind;
 }
 
 /** The bytes of an answer. */
-export function bytesOf(end: KeyedEnd<string>): Uint8Array {
+export function bytesOf(end: KeyedEnd): Uint8Array {
   return end.kind === 'answered' ? Uint8Array.from(end.answer.body) : assert.fail(`no answer: ${textOf(end)}`);
 }

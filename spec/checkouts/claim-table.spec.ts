@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
+  type Claim,
+  type Claimed,
   type ClaimRecord,
   claimCheckout,
   finishCheckout,
+  type Hold,
   type LockRecord,
   type OpenEnd,
   type Outcome,
@@ -12,7 +15,6 @@ import {
   type Standing,
   unknownCheckout,
 } from '../../src/checkouts/claim-table.ts';
-import type { Claim, Claimed, Hold } from '../../src/checkouts/claims.ts';
 
 /** The store's clock, milliseconds. */
 const NOW = 1_000_000;

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { CHECKOUT_CHANNEL } from '../../src/checkouts/attempts.ts';
-import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
-import { retryAfterS } from '../../src/checkouts/leases.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claim-table.ts';
+import { retryAfterS } from '../../src/checkouts/settings.ts';
 import type { SealingKey } from '../../src/crypto/seal.ts';
 import {
   away,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { KeyedCall } from '../../src/checkouts/idempotency.ts';
+import type { KeyedCall } from '../../src/checkouts/attempts.ts';
 import { fingerprintOf, namesOf } from '../../src/checkouts/names.ts';
 import { parseStrictJson } from '../../src/json/strict.ts';
 

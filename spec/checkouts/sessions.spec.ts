@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
-import type { KeyedCall } from '../../src/checkouts/idempotency.ts';
+import type { KeyedCall } from '../../src/checkouts/attempts.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claim-table.ts';
 import { away, DAY_MS, freshBed, OTHER_SECRET, textOf } from './bed.ts';
 
 const CREATE: KeyedCall = {

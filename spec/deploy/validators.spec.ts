@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BUILDS, DOCUMENT_NAMES, type DocumentName, type Fault } from '../../src/adapters/acp/validation/types.ts';
-import { validatorOf } from '../../src/adapters/acp/validation/validator.ts';
+import {
+  BUILDS,
+  DOCUMENT_NAMES,
+  type DocumentName,
+  type Fault,
+  validatorOf,
+} from '../../src/adapters/acp/validation/validator.ts';
 import type { Json } from '../../src/json/types.ts';
 import { readCorpus } from '../../tools/vectors/acp.ts';
 import { CORPUS_FILE, unless } from '../adapters/acp/validation/published.ts';
-import { VECTORS } from '../adapters/acp/validation/vectors/documents.ts';
+import { VECTORS } from '../adapters/acp/validation/vectors.ts';
 import { bundledValidators } from './bundled-validators.ts';
 
 interface Labelled {

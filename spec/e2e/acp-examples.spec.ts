@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { schemaOf } from '../../src/adapters/acp/backend-document.ts';
-import type { DocumentName } from '../../src/adapters/acp/validation/types.ts';
+import type { DocumentName } from '../../src/adapters/acp/validation/validator.ts';
 import { OPERATION_RULES, type Operation, SESSION_PLACE } from '../../src/checkouts/operations.ts';
 import { isObject, type JsonObject } from '../../src/json/types.ts';
 import { askAcp, assertAcpError } from '../adapters/acp/testbed.ts';

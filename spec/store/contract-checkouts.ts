@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { Claim, Claimed, Hold, Owning, Unknown } from '../../src/checkouts/claims.ts';
+import type { Claim, Claimed, Hold, Owning, Unknown } from '../../src/checkouts/claim-table.ts';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { clockOf, clockPast, type OpenStore, opened } from './opened.ts';

@@ -3,7 +3,7 @@
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { createGateway, type Gateway } from '../../src/app/gateway.ts';
 import { openHooks, stepsOfDrain } from '../../src/app/open-pod-hooks.ts';
-import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claim-table.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';

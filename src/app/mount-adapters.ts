@@ -7,10 +7,10 @@ import { type RequestHandler, Router } from 'express';
 import release from '../../package.json' with { type: 'json' };
 import type * as A2aModule from '../adapters/a2a/adapter.ts';
 import type * as A2aCard from '../adapters/a2a/agent-card.ts';
-import { DISCOVERY_MAX_AGE_S, DISCOVERY_PATH } from '../adapters/acp/paths.ts';
 import { httpAdapter } from '../adapters/http/adapter.ts';
 import type * as McpModule from '../adapters/mcp/adapter.ts';
 import { IGNORABLE_CONDITIONS, originAdapter, STRICT_CONDITIONS } from '../adapters/origin/adapter.ts';
+import { DISCOVERY_PATH } from '../checkouts/operations.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Channel } from '../events/event.ts';
 import { inPlaceOf, onlyInPlace } from '../passthrough/route.ts';
@@ -55,6 +55,8 @@ export async function loadAdapters({ mcp, a2a }: GatewayConfig['protocols']): Pr
   };
 }
 
+/** How long agents may keep the discovery of checkouts, seconds (specification 8). */
+const DISCOVERY_MAX_AGE_S = 3_600;
 const INVOKE_PATH = '/api/resources/:id/invoke';
 
 /** Mounts every enabled adapter; one that is not enabled has no path at all. */

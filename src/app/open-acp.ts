@@ -2,11 +2,9 @@
 
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import { acpAdapter, acpFailures } from '../adapters/acp/adapter.ts';
-import { createAdmission } from '../adapters/acp/admission.ts';
 import { createBackendService } from '../adapters/acp/backend-service.ts';
 import { acpDiscovery } from '../adapters/acp/discovery.ts';
-import { JUDGED_FIELDS } from '../adapters/acp/request.ts';
-import { withoutIds } from '../adapters/acp/routes.ts';
+import { JUDGED_FIELDS, withoutIds } from '../adapters/acp/request.ts';
 import { type BackendConnection, createExchange } from '../backend/backend-connection.ts';
 import { BackendError, type Exchange } from '../backend/exchange.ts';
 import { createIdempotency } from '../checkouts/machine.ts';
@@ -146,11 +144,9 @@ function openAdapter(
     guesses: guards.checkoutGuesses,
     sessions,
     fence,
-    admit: createAdmission({
-      gate: lifecycle,
-      shedding: loadShedding.sheddingFor(own),
-      slots: [loadShedding.slots, own],
-    }),
+    gate: lifecycle,
+    shedding: loadShedding.sheddingFor(own),
+    slots: [loadShedding.slots, own],
     idempotency: createIdempotency({
       claims: store.checkouts,
       sessions,
@@ -160,7 +156,7 @@ function openAdapter(
       watch,
       time: REAL_TIME,
     }),
-    backend: createBackendService({
+    openBackendCall: createBackendService({
       exchange,
       backend,
       strictSemantics,

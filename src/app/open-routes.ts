@@ -1,9 +1,7 @@
 /** Opens the decision whose a request is, from the gateway's paths and what the backend sells. */
 
 import type { Response } from 'express';
-import { CARD_PATH } from '../adapters/a2a/paths.ts';
-import { DISCOVERY_PATH } from '../adapters/acp/paths.ts';
-import { OPERATION_RULES, OPERATIONS } from '../checkouts/operations.ts';
+import { DISCOVERY_PATH, OPERATION_RULES, OPERATIONS } from '../checkouts/operations.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import {
@@ -17,7 +15,7 @@ import {
 import { needsMandate } from '../payments/x402/wire/challenge.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
-import { PUBLISHED } from '../resources/published.ts';
+import { CARD_PATH, PUBLISHED } from '../resources/published.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import type { AcpService } from './open-acp.ts';
 import { keyDocuments } from './public-routes.ts';

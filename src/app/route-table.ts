@@ -1,7 +1,6 @@
 /** The table of routes for `acg validate`: what becomes of a request at each configured path. */
 
-import { CARD_PATH } from '../adapters/a2a/paths.ts';
-import { DISCOVERY_PATH } from '../adapters/acp/paths.ts';
+import { DISCOVERY_PATH } from '../checkouts/operations.ts';
 import { DID_PATH } from '../crypto/host-key.ts';
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import { createPathGuard } from '../passthrough/path-guard.ts';
@@ -9,7 +8,7 @@ import type { RequestLine, Route } from '../passthrough/route.ts';
 import { USUALLY_INTERNAL } from '../passthrough/settings.ts';
 import { needsMandate } from '../payments/x402/wire/challenge.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
-import { PUBLISHED } from '../resources/published.ts';
+import { CARD_PATH, PUBLISHED } from '../resources/published.ts';
 import { pathShape } from '../resources/url-template.ts';
 import { callersPath, ownPathFinder, samplePath, shadowedPaths } from './addresses.ts';
 import { type ConfiguredOperation, openRoutes, operationsOf, ownPaths, type RouteSettings } from './open-routes.ts';

@@ -1,19 +1,131 @@
 /**
  * Takes a granted claim to its end: reads the session back where an earlier attempt may have
- * happened, calls the backend, keeps the answer. machine.ts calls it for each granted claim.
+ * happened, calls the backend, keeps the answer. machine.ts calls it for each granted claim; the
+ * ACP adapter brings the work at the backend.
  */
 
 import { channel } from 'node:diagnostics_channel';
 import { createKeyRing, type SealingKeys } from '../crypto/seal.ts';
+import type { Json } from '../json/types.ts';
 import type { Time } from '../time/time.ts';
-import type { ClaimCommands, ClaimReply } from './claim-commands.ts';
-import { isRefusal } from './claim-table.ts';
-import type { Claim, Claimed, EarlierAttempt, Hold, Unknown } from './claims.ts';
-import type { ClaimWatch, FinalAnswer, KeyedEnd, ReadBack, Work } from './idempotency.ts';
-import { retryAfterS, settleWindowMs, unknownKeepMs } from './leases.ts';
+import {
+  type CheckoutClaims,
+  type Claim,
+  type Claimed,
+  type EarlierAttempt,
+  type Hold,
+  isRefusal,
+  type SealedAnswer,
+  type Unknown,
+  type UnknownEnd,
+} from './claim-table.ts';
 import type { KeyedOperation } from './operations.ts';
 import type { Opened } from './sessions.ts';
-import type { IdempotencySettings } from './settings.ts';
+import {
+  type IdempotencySettings,
+  retryAfterS,
+  STORE_COMMAND_TIMEOUT_MS,
+  settleWindowMs,
+  unknownKeepMs,
+} from './settings.ts';
+
+/** A call with a key, as far as it decides what counts as the same call. */
+export interface KeyedCall {
+  readonly clientId: string;
+  readonly operation: KeyedOperation;
+  /** Decoded; undefined for create. */
+  readonly sessionId: string | undefined;
+  /** As the caller sent it, trimmed. */
+  readonly key: string;
+  /** Parsed strictly; an absent body is `{}`. */
+  readonly body: Json;
+}
+
+/** Calls the backend. Its promises never reject. */
+export interface Work {
+  attempt(attempt: Attempt): Promise<AttemptEnd>;
+  /** Undefined for operations that move no money: they run again without it. */
+  readonly readBack: (() => Promise<ReadBack>) | undefined;
+}
+
+/** One attempt at the backend. */
+export interface Attempt {
+  /**
+   * The backend's idempotency key: the same over all attempts, pods, restarts and token changes.
+   */
+  readonly backendKey: string;
+  /** 1 for the first. */
+  readonly number: number;
+}
+
+/** What came of one attempt at the backend. */
+export type AttemptEnd =
+  /** What was asked for, or a refusal below 500: it is kept. `opened`: the session that it made. */
+  | { readonly kind: 'answer'; readonly answer: FinalAnswer; readonly opened?: string }
+  /** Certainly nothing happened: no byte was sent, or the backend turned the gateway away. */
+  | { readonly kind: 'not_executed'; readonly failure: Error }
+  /** It may have happened. */
+  | { readonly kind: 'unknown'; readonly why: Unknown; readonly failure: Error };
+
+/** An answer in its final bytes: they are kept, and sent again unchanged. */
+export interface FinalAnswer {
+  readonly status: number;
+  readonly body: Uint8Array;
+}
+
+/** What the session shows of an attempt whose end is unknown (acp 12.5). */
+export type ReadBack =
+  | { readonly kind: 'happened'; readonly answer: FinalAnswer }
+  /** The backend works on it. */
+  | { readonly kind: 'in_progress' }
+  | { readonly kind: 'not_happened' }
+  /** The session could not be read. */
+  | { readonly kind: 'unreadable' };
+
+/** How a call with a key ended. */
+export type KeyedEnd =
+  | {
+      readonly kind: 'answered';
+      readonly answer: FinalAnswer;
+      /** `backend`: now. `kept`: sent again. `session`: found done when the session was read. */
+      readonly from: 'backend' | 'kept' | 'session';
+    }
+  | { readonly kind: 'failed'; readonly failure: Error }
+  /**
+   * `in_flight`: an attempt of this key runs, or its end is not known yet. `session_busy`: one of
+   * another key runs on the session, or may. `session_unknown`: none runs any more, but how it
+   * ended is not known, and the session cannot be read.
+   */
+  | { readonly kind: 'in_flight' | 'session_busy' | 'session_unknown'; readonly retryAfterS: number }
+  | { readonly kind: 'conflict' }
+  /** The backend opened a session that is another client's. */
+  | { readonly kind: 'foreign' }
+  /**
+   * The store gave no answer: the backend was not called, or opened a session whose owner could not
+   * be written.
+   */
+  | { readonly kind: 'unavailable'; readonly cause: unknown };
+
+/** Values of the label `outcome` of `acg_checkout_claims_total`. */
+export type ClaimOutcome = 'first' | 'again' | 'done' | 'in_flight' | 'session_busy' | 'conflict' | 'unavailable';
+
+/** Receives what happens to claims. */
+export interface ClaimWatch {
+  claimed(outcome: ClaimOutcome): void;
+  /** An attempt was found whose lease had ended. */
+  leaseExpired(): void;
+  unknown(why: Unknown): void;
+  /** The end of an attempt was refused: another one had taken over. */
+  fenced(): void;
+  /**
+   * The end of an attempt could not be stored; its answer goes out, and its lease ends by itself.
+   */
+  unstored(cause: unknown): void;
+  /** A kept answer could not be opened. */
+  unopened(): void;
+  /** The backend opened a session that is another client's. */
+  foreign(): void;
+}
 
 /** How often a lease that became too short is renewed before the call is given up. */
 const RENEWALS = 2;
@@ -28,13 +140,13 @@ const OVER: ReadonlySet<Unknown> = new Set([...ANSWERED, 'unopened']);
 const NOTHING_TO_READ: ReadBack = { kind: 'not_happened' };
 
 /** One call on its way through the machine. */
-export interface Run<Failure> {
+export interface Run {
   readonly operation: KeyedOperation;
   readonly claim: Claim;
   readonly backendKey: string;
   /** Of the backend, milliseconds. */
   readonly timeoutMs: number;
-  readonly work: Work<Failure>;
+  readonly work: Work;
   /** Makes a session the caller's. */
   readonly own: (sessionId: string) => Promise<Opened>;
 }
@@ -43,11 +155,11 @@ export interface Run<Failure> {
 type Granted = Extract<Claimed, { readonly kind: 'granted' }>;
 
 /** `lost`: the claim was lost before the backend was called, and this is the store's answer now. */
-type AttemptResult<Failure> = KeyedEnd<Failure> | { readonly kind: 'lost'; readonly reply: ClaimReply };
+type AttemptResult = KeyedEnd | { readonly kind: 'lost'; readonly reply: ClaimReply };
 
 /** What attempts work with. */
 interface AttemptTools {
-  readonly commands: ClaimCommands;
+  readonly commands: ReturnType<typeof createClaimCommands>;
   readonly seal: AnswerSeal;
   readonly watch: ClaimWatch;
   readonly time: Time;
@@ -57,11 +169,7 @@ interface AttemptTools {
 }
 
 /** `sentAt`: of the claim, by the monotonic clock. */
-export type Attempts = <Failure>(
-  run: Run<Failure>,
-  granted: Granted,
-  sentAt: number,
-) => Promise<AttemptResult<Failure>>;
+export type Attempts = (run: Run, granted: Granted, sentAt: number) => Promise<AttemptResult>;
 
 export function createAttempts({ commands, seal, watch, time, settings, longestTimeoutMs }: AttemptTools): Attempts {
   const settleMs = settleWindowMs(longestTimeoutMs);
@@ -70,12 +178,12 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
   /**
    * An earlier attempt may have happened: the session shows it, where it moves money (acp 12.5).
    */
-  const resume = async <Failure>(
-    run: Run<Failure>,
+  const resume = async (
+    run: Run,
     granted: Granted,
     earlier: EarlierAttempt,
     sentAt: number,
-  ): Promise<AttemptResult<Failure>> => {
+  ): Promise<AttemptResult> => {
     const { operation, work } = run;
     if (work.readBack === undefined) return perform(run, granted, sentAt);
     const read = await work.readBack();
@@ -86,11 +194,7 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
     return wait(run, hold, earlier, read.kind);
   };
 
-  const perform = async <Failure>(
-    run: Run<Failure>,
-    granted: Granted,
-    sentAt: number,
-  ): Promise<AttemptResult<Failure>> => {
+  const perform = async (run: Run, granted: Granted, sentAt: number): Promise<AttemptResult> => {
     const reply = await lostLease(run, granted, sentAt);
     if (reply !== undefined) return { kind: 'lost', reply };
     const { operation, work, backendKey } = run;
@@ -114,8 +218,8 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
    * Renews a lease that is too short for the backend's whole time, so no attempt takes over while
    * it works. Undefined: the lease is long enough.
    */
-  const lostLease = async <Failure>(
-    { claim, timeoutMs }: Run<Failure>,
+  const lostLease = async (
+    { claim, timeoutMs }: Run,
     granted: Granted,
     sentAt: number,
   ): Promise<ClaimReply | undefined> => {
@@ -137,11 +241,7 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
    * process dies in between, no caller knows the session, and the next attempt of the key asks the
    * backend again and makes the session that comes its own.
    */
-  const own = async <Failure>(
-    run: Run<Failure>,
-    hold: Hold,
-    sessionId: string,
-  ): Promise<KeyedEnd<Failure> | undefined> => {
+  const own = async (run: Run, hold: Hold, sessionId: string): Promise<KeyedEnd | undefined> => {
     const opened = await run.own(sessionId);
     passed('after_own', run.operation);
     if (opened.kind === 'owned') return undefined;
@@ -152,12 +252,7 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
   };
 
   /** A backend may refuse a second attempt because the first ended meanwhile, or still runs. */
-  const refused = async <Failure>(
-    run: Run<Failure>,
-    hold: Hold,
-    earlier: EarlierAttempt,
-    answer: FinalAnswer,
-  ): Promise<KeyedEnd<Failure>> => {
+  const refused = async (run: Run, hold: Hold, earlier: EarlierAttempt, answer: FinalAnswer): Promise<KeyedEnd> => {
     const read = (await run.work.readBack?.()) ?? NOTHING_TO_READ;
     if (read.kind === 'happened') return conclude(run, hold, read.answer, 'session');
     // Where the backend goes by keys, its refusal covers the first attempt as well.
@@ -171,12 +266,12 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
   };
 
   /** Ends with an answer: it is kept before it goes out. */
-  const conclude = async <Failure>(
-    { operation, claim: { name, fingerprint } }: Run<Failure>,
+  const conclude = async (
+    { operation, claim: { name, fingerprint } }: Run,
     hold: Hold,
     answer: FinalAnswer,
     from: 'backend' | 'session',
-  ): Promise<KeyedEnd<Failure>> => {
+  ): Promise<KeyedEnd> => {
     const { status, body } = answer;
     const sealed = seal.seal(body, { name, fingerprint, status });
     const kept = await commands.finish(hold, { status, sealed, keepMs: settings.retentionMs });
@@ -187,12 +282,12 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
   };
 
   /** It is not known yet how the earlier attempt ended: the caller has to come again. */
-  const wait = async <Failure>(
-    { operation, claim }: Run<Failure>,
+  const wait = async (
+    { operation, claim }: Run,
     hold: Hold,
     earlier: EarlierAttempt,
     read: Exclude<ReadBack['kind'], 'happened'>,
-  ): Promise<KeyedEnd<Failure>> => {
+  ): Promise<KeyedEnd> => {
     // An attempt that has only read ends nothing: the earlier one counts as before, with its own
     // key. But where the backend works on it now, the settle window begins anew.
     const anew = !earlier.otherKey || settings.merchant === 'read-back-only';
@@ -293,4 +388,73 @@ const checkouts = channel(CHECKOUT_CHANNEL);
 /** Publishes a step; costs a comparison without subscribers. */
 export function passed(step: CheckoutStep, operation: KeyedOperation): void {
   if (checkouts.hasSubscribers) checkouts.publish({ step, operation });
+}
+
+/** Before a claim goes out again, milliseconds: a broken connection is back by then. */
+const CLAIM_PAUSE_MS = 200;
+/** Before the second and the third try to keep an answer, milliseconds. */
+const FINISH_PAUSES_MS = [250, 750] as const;
+
+/** `sentAt`: of the monotonic clock; a lease that the claim began runs from no earlier moment. */
+export type ClaimReply =
+  | { readonly kind: 'answered'; readonly answer: Claimed; readonly sentAt: number }
+  | { readonly kind: 'unavailable'; readonly cause: unknown };
+
+interface StoreOfClaims {
+  readonly claims: CheckoutClaims;
+  readonly watch: ClaimWatch;
+  readonly time: Time;
+}
+
+/**
+ * The commands of one keyed call to the store: repeated when their reply was lost, and reported to
+ * the watch when the store refuses or loses the end of an attempt. Nothing rejects. While the store
+ * is away, the end of an attempt is lost and its answer still goes out: the lease ends by itself.
+ */
+export function createClaimCommands({ claims, watch, time }: StoreOfClaims) {
+  const send = async (claim: Claim, sentAt: number): Promise<ClaimReply> => {
+    try {
+      return { kind: 'answered', answer: await claims.claim(claim), sentAt };
+    } catch (cause) {
+      return { kind: 'unavailable', cause };
+    }
+  };
+
+  const once = async (write: () => Promise<boolean>): Promise<void> => {
+    try {
+      if (!(await write())) watch.fenced();
+    } catch (cause) {
+      watch.unstored(cause);
+    }
+  };
+
+  return {
+    async claim(claim: Claim): Promise<ClaimReply> {
+      const began = time.now();
+      const reply = await send(claim, began);
+      const left = time.now() + CLAIM_PAUSE_MS - began < STORE_COMMAND_TIMEOUT_MS;
+      if (reply.kind === 'answered' || !left) return reply;
+      await time.sleep(CLAIM_PAUSE_MS);
+      // The store recognises the owner, so a claim whose reply was lost is not made twice.
+      return send(claim, time.now());
+    },
+    /** `fenced`: another attempt took over, and its answer counts. `unstored`: this one counts. */
+    async finish(hold: Hold, answer: SealedAnswer): Promise<'kept' | 'fenced' | 'unstored'> {
+      for (const pause of [...FINISH_PAUSES_MS, undefined])
+        try {
+          if (await claims.finish(hold, answer)) return 'kept';
+          watch.fenced();
+          return 'fenced';
+        } catch (cause) {
+          if (pause === undefined) watch.unstored(cause);
+          else await time.sleep(pause);
+        }
+      return 'unstored';
+    },
+    async unknown(hold: Hold, end: UnknownEnd): Promise<void> {
+      watch.unknown(end.why);
+      await once(() => claims.unknown(hold, end));
+    },
+    release: (hold: Hold) => once(() => claims.release(hold)),
+  };
 }

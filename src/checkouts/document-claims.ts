@@ -3,16 +3,21 @@
 import type { How } from '../store/port/commit.ts';
 import { type Changes, parsed, type Transact } from '../store/port/transact.ts';
 import {
+  type CheckoutClaims,
+  type Claim,
   type ClaimRecord,
   claimCheckout,
   finishCheckout,
+  type Hold,
   type LockRecord,
   type Outcome,
+  type Owning,
   releaseCheckout,
+  type SealedAnswer,
   type Standing,
+  type UnknownEnd,
   unknownCheckout,
 } from './claim-table.ts';
-import type { CheckoutClaims, Claim, Hold, Owning, SealedAnswer, UnknownEnd } from './claims.ts';
 import { MAX_DOCUMENT_BYTES } from './operations.ts';
 import { type OwnerOutcome, type OwnerRecord, ownershipOf, ownSession } from './sessions.ts';
 

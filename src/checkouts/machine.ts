@@ -5,15 +5,24 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Time } from '../time/time.ts';
-import { createAnswerSeal, createAttempts, passed, type Run } from './attempts.ts';
-import { type ClaimReply, createClaimCommands } from './claim-commands.ts';
-import type { CheckoutClaims, Claim, Claimed } from './claims.ts';
-import type { ClaimOutcome, ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from './idempotency.ts';
-import { leaseFor, retryAfterS, unknownKeepMs } from './leases.ts';
+import {
+  type ClaimOutcome,
+  type ClaimReply,
+  type ClaimWatch,
+  createAnswerSeal,
+  createAttempts,
+  createClaimCommands,
+  type KeyedCall,
+  type KeyedEnd,
+  passed,
+  type Run,
+  type Work,
+} from './attempts.ts';
+import type { CheckoutClaims, Claim, Claimed } from './claim-table.ts';
 import { type CallNames, fingerprintOf, namesOf } from './names.ts';
 import type { KeyedOperation } from './operations.ts';
 import type { Sessions } from './sessions.ts';
-import type { IdempotencySettings } from './settings.ts';
+import { type IdempotencySettings, leaseFor, retryAfterS, unknownKeepMs } from './settings.ts';
 
 /** Operations that exclude one another on a session under any key: they move money (acp 12.7). */
 const EXCLUSIVE: ReadonlySet<KeyedOperation> = new Set(['completeCheckoutSession', 'cancelCheckoutSession']);
@@ -40,7 +49,7 @@ interface IdempotencyOptions {
  * every other call gets the kept answer, or has to come again. A caller that leaves stops nothing:
  * a call that began is ended.
  */
-export function createIdempotency(options: IdempotencyOptions): Idempotency {
+export function createIdempotency(options: IdempotencyOptions) {
   const { sessions, settings, deploymentId, watch } = options;
   const seal = createAnswerSeal(settings.keys);
   const commands = createClaimCommands(options);
@@ -57,7 +66,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   });
 
   /** Does what the store's answer asks for. `rounds`: how often the store may be asked again. */
-  const follow = async <Failure>(run: Run<Failure>, reply: ClaimReply, rounds: number): Promise<KeyedEnd<Failure>> => {
+  const follow = async (run: Run, reply: ClaimReply, rounds: number): Promise<KeyedEnd> => {
     report(watch, reply);
     if (reply.kind === 'unavailable') return reply;
     const { answer, sentAt } = reply;
@@ -76,14 +85,14 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     }
   };
 
-  const followAgain = <Failure>(run: Run<Failure>, reply: ClaimReply, rounds: number): Promise<KeyedEnd<Failure>> =>
+  const followAgain = (run: Run, reply: ClaimReply, rounds: number): Promise<KeyedEnd> =>
     follow(run, rounds > 0 ? reply : GIVEN_UP, rounds - 1);
 
-  const replay = async <Failure>(
-    run: Run<Failure>,
+  const replay = async (
+    run: Run,
     { status, sealed }: Extract<Claimed, { readonly kind: 'completed' }>,
     rounds: number,
-  ): Promise<KeyedEnd<Failure>> => {
+  ): Promise<KeyedEnd> => {
     const { name, fingerprint } = run.claim;
     const body = seal.open(sealed, { name, fingerprint, status });
     if (body !== undefined) return { kind: 'answered', answer: { status, body }, from: 'kept' };
@@ -95,7 +104,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   };
 
   return {
-    async run(call, timeoutMs, work) {
+    async run(call: KeyedCall, timeoutMs: number, work: Work): Promise<KeyedEnd> {
       const { operation } = call;
       const names = namesOf(settings.secret, deploymentId, call);
       const { backendKey } = names;

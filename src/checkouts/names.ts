@@ -6,7 +6,7 @@
 import { createHmac } from 'node:crypto';
 import { canonicalJson } from '../json/canonical.ts';
 import type { Json } from '../json/types.ts';
-import type { KeyedCall } from './idempotency.ts';
+import type { KeyedCall } from './attempts.ts';
 import { OPERATION_RULES } from './operations.ts';
 
 /** No part can hold it: keys are header values, ids are checked for control characters. */

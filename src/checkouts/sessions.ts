@@ -5,10 +5,9 @@
  */
 
 import type { Time } from '../time/time.ts';
-import type { CheckoutClaims, Ownership, Owning } from './claims.ts';
-import { unknownKeepMs } from './leases.ts';
+import type { CheckoutClaims, Ownership, Owning } from './claim-table.ts';
 import { ownershipNamesOf } from './names.ts';
-import type { IdempotencySettings } from './settings.ts';
+import { type IdempotencySettings, unknownKeepMs } from './settings.ts';
 
 /** Before a command goes out again, milliseconds: a broken connection is back by then. */
 const PAUSE_MS = 200;

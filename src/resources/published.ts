@@ -11,3 +11,6 @@ export const PUBLISHED = {
 export type PublishedName = keyof typeof PUBLISHED;
 
 export const PUBLISHED_NAMES = Object.keys(PUBLISHED) as readonly PublishedName[];
+
+/** Where A2A clients look for the agent card. */
+export const CARD_PATH = '/.well-known/agent-card.json';

@@ -1,8 +1,12 @@
 /** `acg vectors acp`: puts labelled documents (acp 14) through the validators of ACP that serve. */
 
 import { RELAXED } from '../../src/adapters/acp/validation/engine.ts';
-import { DOCUMENT_NAMES, type DocumentName, REQUEST_NAMES } from '../../src/adapters/acp/validation/types.ts';
-import { validatorOf } from '../../src/adapters/acp/validation/validator.ts';
+import {
+  DOCUMENT_NAMES,
+  type DocumentName,
+  REQUEST_NAMES,
+  validatorOf,
+} from '../../src/adapters/acp/validation/validator.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { Members, readJson } from './members.ts';
 

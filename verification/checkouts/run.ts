@@ -1,7 +1,7 @@
 import { SETTINGS } from '../../spec/checkouts/bed.ts';
 import { modelCommits } from '../../spec/store/model.ts';
+import type { KeyedCall, KeyedEnd } from '../../src/checkouts/attempts.ts';
 import { documentClaims } from '../../src/checkouts/document-claims.ts';
-import type { KeyedCall, KeyedEnd } from '../../src/checkouts/idempotency.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
 import type { Commits } from '../../src/store/port/commit.ts';
 import { createTransact } from '../../src/store/port/transact.ts';
@@ -192,7 +192,7 @@ export interface Laws {
   readonly violations: readonly string[];
   broken(what: string): void;
   /** A caller got an answer. */
-  answered(call: KeyedCall, end: Extract<KeyedEnd<string>, { kind: 'answered' }>, ordered: boolean): void;
+  answered(call: KeyedCall, end: Extract<KeyedEnd, { kind: 'answered' }>, ordered: boolean): void;
   /** A caller got a session that was opened for it. */
   opened(call: KeyedCall, sessionId: string): void;
   /** Every session that a caller got, and its client. */

@@ -1,15 +1,14 @@
 import { SETTINGS } from '../../spec/checkouts/bed.ts';
-import { documentClaims } from '../../src/checkouts/document-claims.ts';
 import type {
   AttemptEnd,
   ClaimWatch,
   FinalAnswer,
-  Idempotency,
   KeyedCall,
   KeyedEnd,
   ReadBack,
   Work,
-} from '../../src/checkouts/idempotency.ts';
+} from '../../src/checkouts/attempts.ts';
+import { documentClaims } from '../../src/checkouts/document-claims.ts';
 import { createIdempotency } from '../../src/checkouts/machine.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
 import type { Commits } from '../../src/store/port/commit.ts';
@@ -118,7 +117,7 @@ export interface SimBackend {
   openedIn(answer: FinalAnswer): string;
   orders(sessionId: string): number;
   /** `asker`: the process that makes the call; its replies end with it. */
-  work(call: KeyedCall, asker: Parameters<World['reply']>[0]): Work<string>;
+  work(call: KeyedCall, asker: Parameters<World['reply']>[0]): Work;
 }
 
 interface Session {
@@ -177,10 +176,10 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
     call: KeyedCall,
     backendKey: string,
     asker: Parameters<World['reply']>[0],
-  ): Promise<AttemptEnd<string>> => {
+  ): Promise<AttemptEnd> => {
     if (!world.faultsOver && chance.happens(0.08)) {
       await world.reply(asker, 'refused connection', 2);
-      return { kind: 'not_executed', failure: 'unreachable' };
+      return { kind: 'not_executed', failure: new Error('unreachable') };
     }
     const slow = !world.faultsOver && chance.happens(0.25);
     const effectMs = slow ? chance.below(LATEST_MS[manner]) : 20 + chance.below(500);
@@ -202,10 +201,10 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
     });
     const replyMs = ends === 'hang' ? Number.POSITIVE_INFINITY : effectMs + 5;
     await world.reply(asker, `backend ${ends}`, Math.min(replyMs, TIMEOUT_MS));
-    if (replyMs > TIMEOUT_MS) return { kind: 'unknown', why: 'timeout', failure: '504' };
+    if (replyMs > TIMEOUT_MS) return { kind: 'unknown', why: 'timeout', failure: new Error('504') };
     if (ends === 'answer' && answer !== undefined)
       return answer.status === 201 ? { kind: 'answer', answer, opened: openedIn(answer) } : { kind: 'answer', answer };
-    return { kind: 'unknown', why: ends === 'reset' ? 'reset' : 'status', failure: '502' };
+    return { kind: 'unknown', why: ends === 'reset' ? 'reset' : 'status', failure: new Error('502') };
   };
 
   const read = async (call: KeyedCall, asker: Parameters<World['reply']>[0]): Promise<ReadBack> => {
@@ -242,7 +241,7 @@ function openedIn({ body }: FinalAnswer): string {
 }
 
 /** How a call ended for its caller. `gone`: the gateway died; `left`: the caller did not wait. */
-export type CallEnd = KeyedEnd<string> | { readonly kind: 'gone' | 'left' };
+export type CallEnd = KeyedEnd | { readonly kind: 'gone' | 'left' };
 
 /** Gateways on one store. A dead one is replaced at once. */
 export interface Gateways {
@@ -256,7 +255,7 @@ export const DEPLOYMENT = 'merchant';
 
 interface Running {
   readonly process: Process;
-  readonly idempotency: Idempotency;
+  readonly idempotency: ReturnType<typeof createIdempotency>;
 }
 
 export function openGateways(

@@ -4,8 +4,7 @@ import { asAcpError } from '../../../src/adapters/acp/error.ts';
 import { GatewayError } from '../../../src/errors.ts';
 import { assertEnvelope } from '../../e2e/ask.ts';
 import { exchange, head } from '../../server/http/raw.ts';
-import { rawCreate, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, sharedCheckoutTestbed, TOKEN } from './testbed.ts';
+import { askAcp, assertAcpError, rawCreate, refusalIn, sharedCheckoutTestbed, TOKEN } from './testbed.ts';
 
 /** What the middleware that all adapters share answers to requests at the mount. */
 describe('a checkout call that a shared middleware refuses', () => {

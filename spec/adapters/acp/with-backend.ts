@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import {
-  type ContradictoryDocument,
+  type BackendCall,
+  type CheckoutCall,
   createBackendService,
-  type InvalidDocument,
 } from '../../../src/adapters/acp/backend-service.ts';
-import type { BackendCall, CheckoutCall } from '../../../src/adapters/acp/call.ts';
 import { type BackendConnection, createExchange } from '../../../src/backend/backend-connection.ts';
-import type { FinalAnswer } from '../../../src/checkouts/idempotency.ts';
+import type { FinalAnswer } from '../../../src/checkouts/attempts.ts';
 import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../src/checkouts/operations.ts';
 import type { AcpBackend } from '../../../src/checkouts/settings.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
@@ -33,8 +32,9 @@ export interface BackendWorld {
   readonly connection: BackendConnection;
   readonly events: readonly EventDraft[];
   readonly receipts: readonly Receipt[];
-  readonly invalid: readonly InvalidDocument[];
-  readonly contradictions: readonly ContradictoryDocument[];
+  /** Documents that were refused, and those that contradicted themselves. */
+  readonly invalid: readonly object[];
+  readonly contradictions: readonly object[];
   /** Exchanges now. */
   exchanging(): number;
   open(call: Partial<CheckoutCall> & Pick<CheckoutCall, 'operation'>): BackendCall;
@@ -73,10 +73,10 @@ export async function withBackend(
   });
   const events: EventDraft[] = [];
   const receipts: Receipt[] = [];
-  const invalid: InvalidDocument[] = [];
-  const contradictions: ContradictoryDocument[] = [];
+  const invalid: object[] = [];
+  const contradictions: object[] = [];
   let exchanges = 0;
-  const service = createBackendService({
+  const openCall = createBackendService({
     exchange: connection.exchange,
     backend: backendAt(origin, options),
     strictSemantics: options.strictSemantics ?? false,
@@ -96,7 +96,7 @@ export async function withBackend(
   });
   const open: BackendWorld['open'] = (call) => {
     const text = BODIES[call.operation];
-    return service.open({
+    return openCall({
       sessionId: undefined,
       clientId: 'assistant',
       requestId: 'acp_1',

@@ -12,11 +12,8 @@ import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import { clientGone } from '../../server/http/respond.ts';
 import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
-import { type RpcId, resultText } from '../json-rpc/message.ts';
-import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
-import type { CallMessage } from './message.ts';
-import { type ErrorProfile, type Refusal, rpcError } from './refusal.ts';
-import { readRequest } from './request.ts';
+import { type RpcId, resultText, sendRpc, sendRpcError } from '../json-rpc/message.ts';
+import { type CallMessage, type ErrorProfile, type Refusal, readRequest, rpcError } from './request.ts';
 import { a2aResponseWriter } from './response-writer.ts';
 
 export function a2aAdapter(errorProfile: ErrorProfile, budget: AnswerBudget): RequestHandler {

@@ -6,12 +6,12 @@ import type { Json, JsonObject } from '../../json/types.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { exampleInput } from '../../resources/example-input.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
+import { CARD_PATH } from '../../resources/published.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { staticDocument } from '../../resources/static-document.ts';
 import { published } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
-import { CARD_PATH } from './paths.ts';
 
 const JSON_ONLY = ['application/json'];
 /**

@@ -1,10 +1,100 @@
-/** Reads a JSON-RPC request of A2A with its headers, check by check, up to the message in it. */
+/**
+ * Reads a JSON-RPC request of A2A with its headers, check by check, up to the call in its message;
+ * a refusal becomes a JSON-RPC error.
+ */
 
-import { isObject, type Json } from '../../json/types.ts';
-import type { HeaderReading } from '../../server/http/headers.ts';
-import { PARSE_ERROR, type RpcId, readBody } from '../json-rpc/message.ts';
-import { type CallMessage, type CarriedInHeaders, readSendMessage } from './message.ts';
-import type { ErrorProfile, Refusal, RefusalReason } from './refusal.ts';
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import type { CarriedMandate } from '../../mandates/ap2/envelope.ts';
+import type { CarriedProof } from '../../payments/settlement/verifier.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
+import { type HeaderReading, isJsonType } from '../../server/http/headers.ts';
+import { memberMandate, memberProof, oneMandate, oneProof } from '../extract-credentials.ts';
+import {
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+  type RpcError,
+  type RpcId,
+  readBody,
+} from '../json-rpc/message.ts';
+import { PAYMENT_PAYLOAD } from './response-writer.ts';
+
+/**
+ * The codes for what A2A defines and this gateway does not serve: in `gateway` (the published
+ * interface) all are -32004, in `spec` each is that of A2A 1.0 (section 5.4). Reasons are the same.
+ */
+export type ErrorProfile = 'gateway' | 'spec';
+
+/** The one code of the `gateway` profile. */
+const UNSUPPORTED = -32004;
+
+const REFUSALS = {
+  MALFORMED_JSON: { code: PARSE_ERROR, message: 'Invalid JSON payload.' },
+  INVALID_REQUEST: { code: INVALID_REQUEST, message: 'Request payload validation error.' },
+  PAYLOAD_TOO_LARGE: { code: INVALID_REQUEST, message: 'The request body is too large.' },
+  METHOD_NOT_FOUND: { code: METHOD_NOT_FOUND, message: 'Method not found. This agent serves SendMessage.' },
+  INVALID_PARAMS: { code: INVALID_PARAMS, message: 'Invalid parameters.' },
+  UNSUPPORTED_OPERATION: { code: UNSUPPORTED, specCode: -32004, message: 'This operation is not supported.' },
+  VERSION_NOT_SUPPORTED: { code: UNSUPPORTED, specCode: -32009, message: 'Send the header A2A-Version: 1.0.' },
+  PUSH_NOTIFICATION_NOT_SUPPORTED: {
+    code: UNSUPPORTED,
+    specCode: -32003,
+    message: 'Push notifications are not supported.',
+  },
+  CONTENT_TYPE_NOT_SUPPORTED: {
+    code: UNSUPPORTED,
+    specCode: -32005,
+    message: 'Send one data part: {"data": {"resource": ..., "input": {...}}, "mediaType": "application/json"}.',
+  },
+  TASK_NOT_FOUND: {
+    code: UNSUPPORTED,
+    specCode: -32001,
+    message: 'No such task. Tasks are not kept; send a new message.',
+  },
+} as const;
+
+/** The reason in `google.rpc.ErrorInfo`, equal in both profiles. */
+type RefusalReason = keyof typeof REFUSALS;
+
+/** A request that is not legal or not served. Never a commerce outcome: those are tasks. */
+export interface Refusal {
+  readonly reason: RefusalReason;
+  /** In place of the fixed phrase of the reason. */
+  readonly message?: string;
+  /** The member of the request that is wrong, and what it must be. */
+  readonly violation?: { readonly field: string; readonly description: string };
+  /** Further metadata; of the request only its version. */
+  readonly facts?: Readonly<Record<string, string>>;
+}
+
+/** Parameters that break the rules of SendMessage. `field`: a path from `params`. */
+export function badParams(field: string, description: string): Refusal {
+  return { reason: 'INVALID_PARAMS', violation: { field, description } };
+}
+
+const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo';
+const BAD_REQUEST = 'type.googleapis.com/google.rpc.BadRequest';
+const DOMAIN = 'a2a-protocol.org';
+
+/**
+ * A refusal as JSON-RPC error. A2A 1.0, section 9.5: details are ProtoJSON of google.rpc types, and
+ * metadata has strings only.
+ */
+export function rpcError(refusal: Refusal, profile: ErrorProfile, requestId: string): RpcError {
+  const { reason, violation, facts } = refusal;
+  const rule = REFUSALS[reason];
+  const metadata = { requestId, ...facts };
+  return {
+    code: profile === 'spec' && 'specCode' in rule ? rule.specCode : rule.code,
+    message:
+      refusal.message ?? (violation === undefined ? rule.message : `${violation.field} ${violation.description}.`),
+    data: [
+      ...(violation === undefined ? [] : [{ '@type': BAD_REQUEST, fieldViolations: [violation] }]),
+      { '@type': ERROR_INFO, reason, domain: DOMAIN, metadata },
+    ],
+  };
+}
 
 interface RequestHeaders extends CarriedInHeaders {
   /** `A2A-Version` (A2A 1.0, section 3.6). A query parameter of that name is ignored. */
@@ -95,4 +185,132 @@ function refused(id: RpcId | null, refusal: Refusal): A2aReading {
 
 function isId(id: Json | undefined): id is RpcId {
   return typeof id === 'string' || typeof id === 'number';
+}
+
+/** A message that calls a resource. */
+export interface CallMessage {
+  readonly kind: 'call';
+  readonly resourceId: string;
+  readonly input: JsonObject;
+  readonly proof: CarriedProof;
+  readonly mandate: CarriedMandate;
+}
+
+type CalledResource = Pick<CallMessage, 'resourceId' | 'input'>;
+
+/** The credentials in the headers of the request; a message has further places for them. */
+interface CarriedInHeaders {
+  readonly proof: CarriedProof;
+  readonly mandate: CarriedMandate;
+}
+
+type Unread = { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** Longest message id, characters (a2a 3). */
+const MAX_MESSAGE_ID_LENGTH = 256;
+/** Content of a part besides data, in 1.0 and before. */
+const OTHER_CONTENT = ['text', 'raw', 'url', 'file'] as const;
+
+/**
+ * Reads `params` of SendMessage (A2A 1.0, section 3.1.1). Unknown members are legal and ignored.
+ * Each message is a call of its own: one that names a task is refused.
+ */
+function readSendMessage(params: Json | undefined, headers: CarriedInHeaders): CallMessage | Unread {
+  if (!isObject(params)) return unread(badParams('params', 'must be an object'));
+  const { message, configuration } = params;
+  if (!isObject(message)) return unread(badParams('message', 'must be an object'));
+  const fault = messageFault(message) ?? unservedFault(message, configuration);
+  if (fault !== undefined) return unread(fault);
+  const parts = message['parts'] as readonly Json[];
+  const metadata = isObject(message['metadata']) ? message['metadata'] : {};
+  const input = inputOf(parts[0]);
+  const proof = oneProof(memberProof(input?.[PAYMENT_MEMBER]), memberProof(metadata[PAYMENT_PAYLOAD]), headers.proof);
+  if (proof.kind === 'conflicting')
+    return unread(badParams(`message.metadata["${PAYMENT_PAYLOAD}"]`, 'must be the payment that the input carries'));
+  const mandate = oneMandate(headers.mandate, memberMandate(input?.[AUTHORIZATION_MEMBER]));
+  if (isNamed(message['taskId'])) return unread({ reason: 'TASK_NOT_FOUND', message: NOT_CONTINUED });
+  if (isNamed(message['contextId']))
+    return unread(unsupported('A context cannot be continued. Send the message without contextId.'));
+  if (parts.length > 1) return unread(unsupported('A message must have exactly one part.'));
+  const call = readPart(parts[0]);
+  return 'reason' in call ? unread(call) : { kind: 'call', ...call, proof, mandate };
+}
+
+const NOT_CONTINUED =
+  'Tasks end with their answer and are not continued. Send the whole message again, without taskId: resource and input, ' +
+  `with the payment in metadata["${PAYMENT_PAYLOAD}"] or as base64 in input.${PAYMENT_MEMBER}.`;
+
+/** What breaks the rules of a Message in A2A itself. */
+function messageFault(message: JsonObject): Refusal | undefined {
+  const { messageId, role, parts, metadata } = message;
+  if (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID_LENGTH)
+    return badParams('message.messageId', `must be a text of 1 to ${MAX_MESSAGE_ID_LENGTH} characters`);
+  if (role !== 'ROLE_USER') return badParams('message.role', 'must be ROLE_USER');
+  if (!Array.isArray(parts) || parts.length === 0) return badParams('message.parts', 'must be a list with one part');
+  if (!parts.every((part: Json) => isObject(part))) return badParams('message.parts', 'must be a list of objects');
+  if (metadata !== undefined && metadata !== null && !isObject(metadata))
+    return badParams('message.metadata', 'must be an object');
+  for (const name of ['taskId', 'contextId'] as const)
+    if (!isAbsent(message[name]) && typeof message[name] !== 'string')
+      return badParams(`message.${name}`, 'must be a text');
+  return undefined;
+}
+
+/** Legal A2A that this gateway does not serve. */
+function unservedFault(message: JsonObject, configuration: Json | undefined): Refusal | undefined {
+  const { referenceTaskIds } = message;
+  if (Array.isArray(referenceTaskIds) && referenceTaskIds.length > 0)
+    return unsupported('Tasks are not kept, so none can be referred to.');
+  if (isObject(configuration) && !isAbsent(configuration['taskPushNotificationConfig']))
+    return { reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED' };
+  return undefined;
+}
+
+/** The resource and the input of the one data part. */
+function readPart(part: Json | undefined): CalledResource | Refusal {
+  const at = 'message.parts[0]';
+  if (!isObject(part)) return badParams(at, 'must be an object');
+  const others = OTHER_CONTENT.filter((name) => !isAbsent(part[name]));
+  const { data, mediaType } = part;
+  if (isAbsent(data))
+    return others.length > 0 ? { reason: 'CONTENT_TYPE_NOT_SUPPORTED' } : badParams(at, 'must have data');
+  if (others.length > 0) return badParams(at, 'must have one content only');
+  if (!isAbsent(mediaType) && mediaType !== '') {
+    if (typeof mediaType !== 'string') return badParams(`${at}.mediaType`, 'must be a text');
+    if (!isJsonType(mediaType)) return { reason: 'CONTENT_TYPE_NOT_SUPPORTED' };
+  }
+  if (!isObject(data)) return badParams(`${at}.data`, 'must be an object with the members resource and input');
+  const misplaced = [PAYMENT_MEMBER, AUTHORIZATION_MEMBER].find((name) => name in data);
+  if (misplaced !== undefined) return badParams(`${at}.data.${misplaced}`, 'belongs into data.input');
+  const { resource, input = {}, ...beside } = data;
+  if (typeof resource !== 'string' || resource === '')
+    return badParams(`${at}.data.resource`, 'must be the id of a resource: a skill of the agent card');
+  if (!isObject(input)) return badParams(`${at}.data.input`, 'must be an object');
+  if (data['input'] === undefined && Object.keys(beside).length > 0)
+    return badParams(`${at}.data.input`, 'must hold the input of the resource, which stands beside it here');
+  return { resourceId: resource, input };
+}
+
+function inputOf(part: Json | undefined): JsonObject | undefined {
+  const data = isObject(part) ? part['data'] : undefined;
+  const input = isObject(data) ? data['input'] : undefined;
+  return isObject(input) ? input : undefined;
+}
+
+/** In ProtoJSON null is the same as an absent member. */
+function isAbsent(member: Json | undefined): boolean {
+  return member === undefined || member === null;
+}
+
+/** Whether an id is there: a proto3 client sends an empty text for an absent one. */
+function isNamed(id: Json | undefined): boolean {
+  return !isAbsent(id) && id !== '';
+}
+
+function unsupported(message: string): Refusal {
+  return { reason: 'UNSUPPORTED_OPERATION', message };
+}
+
+function unread(refusal: Refusal): Unread {
+  return { kind: 'refused', refusal };
 }

@@ -5,7 +5,8 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
-import type { AttemptEnd, FinalAnswer, Idempotency, KeyedEnd } from '../../checkouts/idempotency.ts';
+import type { AttemptEnd, FinalAnswer, KeyedEnd } from '../../checkouts/attempts.ts';
+import type { createIdempotency } from '../../checkouts/machine.ts';
 import type { Access, Sessions } from '../../checkouts/sessions.ts';
 import type { AcpClient, AcpSettings } from '../../checkouts/settings.ts';
 import { isObject, type Json } from '../../json/types.ts';
@@ -16,9 +17,10 @@ import { type CallIds, idsOf } from '../../server/http/request-id.ts';
 import { clientGone, sendText } from '../../server/http/respond.ts';
 import { belowMount, rawPath } from '../../server/http/target.ts';
 import { clientNetwork } from '../../server/limits/client-address.ts';
+import type { Shedding } from '../../server/limits/load-shedder.ts';
+import type { Slots } from '../../server/limits/load-shedding.ts';
 import { countFailedAttempts, type Guesses } from '../../server/limits/rates.ts';
-import type { Admission } from './admission.ts';
-import type { BackendService, Delivered } from './call.ts';
+import type { Delivered, OpenBackendCall } from './backend-service.ts';
 import { ACP_ERRORS, AcpError, type AcpErrorName, asAcpError, busy, retryAfter } from './error.ts';
 import {
   bodyChecks,
@@ -28,8 +30,8 @@ import {
   idempotencyKeyOf,
   legibleKeyOf,
   readBody,
+  routeOf,
 } from './request.ts';
-import { routeOf } from './routes.ts';
 
 /** What the adapter is made of. */
 interface AcpAdapterParts {
@@ -39,12 +41,20 @@ interface AcpAdapterParts {
   readonly entrance: readonly RequestHandler[];
   /** Counts wrong tokens. */
   readonly guesses: Guesses;
-  readonly admit: Admission;
+  readonly gate: {
+    readonly accepting: () => boolean;
+    /** Counts a piece of work until the result is called: the process ends only then. */
+    readonly begin: () => () => void;
+  };
+  /** Whether a call must be refused. */
+  readonly shedding: Shedding;
+  /** Of all calls, and of this adapter's. */
+  readonly slots: readonly Slots[];
   /** Holds calls while the backend restarts; `pass` resolves to false for one held in vain. */
   readonly fence: { up(): boolean; pass(): Promise<boolean> };
   readonly sessions: Pick<Sessions, 'access'>;
-  readonly idempotency: Idempotency;
-  readonly backend: BackendService;
+  readonly idempotency: ReturnType<typeof createIdempotency>;
+  readonly openBackendCall: OpenBackendCall;
   /** Notes how far a call has come. */
   readonly entered: (step: 'admit' | 'validate' | 'forward' | 'conclude', res: Response) => void;
 }
@@ -54,7 +64,7 @@ interface AcpAdapterParts {
  * is the answer (acp 13.1).
  */
 export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
-  const { mountPath, settings, entrance, guesses, admit, fence, sessions, idempotency, backend, entered } = parts;
+  const { mountPath, settings, entrance, guesses, fence, sessions, idempotency, openBackendCall, entered } = parts;
   const clientOf = clientsByToken(settings.clients, guesses);
   const checkBody = bodyChecks(settings.acceptLineItemQuantity ? 'wire-quantity' : 'wire');
 
@@ -70,7 +80,7 @@ export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
     const contentType = keyed === undefined ? undefined : checkMediaType(req);
     entered('admit', res);
     if (fence.up() && !(await fence.pass())) throw busy();
-    const leave = admit(res);
+    const leave = admit(parts, res);
     try {
       const left = clientGone(res);
       const { bytes, value } = await readBody({ operation, contentType }, req, res);
@@ -78,7 +88,7 @@ export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
       checkBody(operation, value);
       if (sessionId !== undefined) assertAccess(await sessions.access(clientId, sessionId));
       entered('forward', res);
-      const call = backend.open({
+      const call = openBackendCall({
         operation,
         sessionId,
         clientId,
@@ -126,6 +136,20 @@ export function acpFailures(
     const { status, message, cause } = error;
     onFailure({ code: outcomeOfError(error.code), status, message, cause }, idsOf(res));
     sendFailure(res, error);
+  };
+}
+
+/**
+ * Admits a call before a byte of its body is read, and before it leaves anything in the store (acp
+ * 13.6). It holds its slots until its connection is done *and* its work is, which calls the result:
+ * an exchange with the backend goes on when the caller has left.
+ * @throws AcpError service_unavailable
+ */
+function admit({ gate, shedding, slots }: Pick<AcpAdapterParts, 'gate' | 'shedding' | 'slots'>, res: Response) {
+  if (!gate.accepting() || shedding() !== undefined) throw busy();
+  const ends = [gate.begin(), ...slots.map((each) => each.takeFor(res)())];
+  return () => {
+    for (const end of ends) end();
   };
 }
 
@@ -184,7 +208,7 @@ function assertAccess(access: Access): void {
  * The answer of a call, however it ended (acp 12.4).
  * @throws AcpError for every end without an answer
  */
-function deliveredOf(end: KeyedEnd<AcpError> | AttemptEnd<AcpError>): Delivered {
+function deliveredOf(end: KeyedEnd | AttemptEnd): Delivered {
   switch (end.kind) {
     case 'answered':
       return { answer: end.answer, from: end.from };

@@ -1,18 +1,20 @@
 /**
  * Makes one HTTP exchange of a checkout call with the backend: builds the request (acp 13.3), and
- * reads what matters of the answer. backend-service.ts decides how often.
+ * decides what came of it: a document, a refusal or a failure (acp 13.4). Everything after it
+ * (claims, events, the answer to the caller) goes by this outcome. backend-service.ts decides how
+ * often.
  */
 
 import {
   type BackendAnswer,
   BackendError,
-  type BackendFailure,
   type BackendRequest,
   type Cancellation,
   type Exchange,
-  type ReceivedHeaders,
+  wireReason,
 } from '../../backend/exchange.ts';
 import { validTraceparent, validTracestate } from '../../backend/trace-context.ts';
+import type { Unknown } from '../../checkouts/claim-table.ts';
 import {
   ACP_VERSION,
   MAX_DOCUMENT_BYTES,
@@ -21,7 +23,12 @@ import {
   SESSION_PLACE,
 } from '../../checkouts/operations.ts';
 import type { AcpBackend } from '../../checkouts/settings.ts';
-import type { CheckoutCall } from './call.ts';
+import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { isObject, type JsonObject } from '../../json/types.ts';
+import { type Contradiction, checkDocument, type DocumentFault } from './backend-document.ts';
+import type { CheckoutCall } from './backend-service.ts';
+import { AcpError } from './error.ts';
+import { validatorOf } from './validation/validator.ts';
 
 /** Headers of the caller that go to the backend, and their greatest lengths. */
 const PASSED_ON = { 'accept-language': 256, 'user-agent': 512 } as const;
@@ -40,36 +47,58 @@ export type Purpose =
   /** The gateway's own GET, which shows what became of a POST. */
   | { readonly kind: 'read-back' };
 
-/** What came back from the backend. */
-export type BackendReply =
-  /** `body`: undefined where the status is enough, and the body not read or not readable. */
+/** Where the backend is, and how its answers are judged. */
+export interface BackendRules {
+  readonly backend: AcpBackend;
+  /** Whether a document that contradicts itself or the call is refused, not only reported. */
+  readonly strictSemantics: boolean;
+  /** Whether a refusal for want of 3D Secure is passed on by its code. */
+  readonly authenticationErrors: boolean;
+}
+
+/** Why the backend failed, in the closed words of `backend.failed` (contract 1.2 and 6). */
+type FailureReason =
+  | 'timeout'
+  | 'transport'
+  | 'aborted'
+  | 'response_too_large'
+  | 'redirect_not_followed'
+  | 'invalid_document';
+
+/** What an exchange came to. */
+export type Outcome =
   | {
-      readonly kind: 'answer';
+      readonly kind: 'document';
       readonly status: number;
-      readonly headers: ReceivedHeaders;
-      readonly body: Uint8Array | undefined;
+      /** As it came. */
+      readonly body: Uint8Array;
+      readonly document: JsonObject;
+      readonly contradictions: readonly Contradiction[];
     }
+  /** The backend refuses the call. `error`: our own words for it, below 500. */
+  | { readonly kind: 'refusal'; readonly status: number; readonly error: AcpError }
   | {
-      readonly kind: 'failed';
-      readonly reason: BackendFailure;
-      /** Of the head, where the answer broke off after it. */
+      readonly kind: 'failure';
+      /** Undefined: certainly nothing happened. */
+      readonly why: Unknown | undefined;
+      readonly error: AcpError;
       readonly status: number | undefined;
-      /** False only when certainly no byte of the request reached the backend. */
-      readonly written: boolean;
-      readonly cause: BackendError;
+      readonly reason: FailureReason | undefined;
+      readonly fault: DocumentFault | undefined;
     };
 
 /**
  * `signal` ends the exchange early: only a caller's own GET may have one, because a POST goes on
- * when its caller leaves. Does not reject.
+ * when its caller leaves. Rejects for a bug alone.
  */
 export async function exchangeWithBackend(
   exchange: Exchange,
-  backend: AcpBackend,
+  rules: BackendRules,
   call: CheckoutCall,
   purpose: Purpose,
   signal?: Cancellation,
-): Promise<BackendReply> {
+): Promise<Outcome> {
+  const { backend, strictSemantics } = rules;
   const operation = purpose.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
   const { timeoutMs } = backend.operations[operation];
   const limits = { timeoutMs, maxResponseBytes: MAX_DOCUMENT_BYTES, ...(signal === undefined ? {} : { signal }) };
@@ -80,22 +109,27 @@ export async function exchangeWithBackend(
   } catch (thrown) {
     const status = thrown instanceof BackendError ? thrown.status : undefined;
     // A refusal counts, however long its page is.
-    if (status !== undefined && status !== expected) return { kind: 'answer', status, headers: {}, body: undefined };
-    return failed(thrown, status);
+    if (status !== undefined && status !== expected) return refusedOutcome(operation, rules, status);
+    return brokenOutcome(thrown, status);
   }
   const { status, headers } = answer;
-  const success = status === expected;
-  if (!success && !READ_REFUSALS.has(status)) {
+  if (status !== expected && !READ_REFUSALS.has(status)) {
     // This body is not read: its socket is free at once.
     answer.body.destroy();
-    return { kind: 'answer', status, headers, body: undefined };
+    return refusedOutcome(operation, rules, status);
   }
+  let body: Uint8Array;
   try {
-    return { kind: 'answer', status, headers, body: await collected(answer) };
+    body = await collected(answer);
   } catch (thrown) {
-    const broken = failed(thrown, status);
-    return success ? broken : { kind: 'answer', status, headers, body: undefined };
+    return status === expected ? brokenOutcome(thrown, status) : refusedOutcome(operation, rules, status);
   }
+  if (status !== expected) return refusedOutcome(operation, rules, status, body);
+  const checked = checkDocument({ operation, sessionId: call.sessionId, strictSemantics, headers, body });
+  if (checked.kind === 'valid') return { ...checked, kind: 'document', status, body };
+  const { fault } = checked;
+  const cause = new Error(`the backend's document is invalid: ${fault.reason} at ${fault.pointer}`);
+  return failure({ why: 'invalid_document', status, reason: 'invalid_document', fault, cause });
 }
 
 function requestOf(operation: Operation, backend: AcpBackend, call: CheckoutCall, purpose: Purpose): BackendRequest {
@@ -162,8 +196,86 @@ async function collected({ body }: BackendAnswer): Promise<Uint8Array> {
   return Buffer.concat(chunks);
 }
 
-function failed(thrown: unknown, status: number | undefined): BackendReply {
+const SILENT = 'The merchant did not answer in time: repeat the same request, with the same Idempotency-Key.';
+/** The backend turns the gateway itself away: the call did not begin. */
+const TURNED_AWAY: ReadonlySet<number> = new Set([401, 403, 429]);
+
+/** `status`: of the head, where the answer broke off after it. */
+function brokenOutcome(thrown: unknown, status: number | undefined): Outcome {
   // A bug in the exchange: what was sent is not known.
   const cause = thrown instanceof BackendError ? thrown : new BackendError('transport', true, thrown);
-  return { kind: 'failed', reason: cause.reason, status, written: cause.requestWritten, cause };
+  const facts = { status, reason: wireReason(cause.reason), cause } as const;
+  if (!cause.requestWritten) return failure({ ...facts, why: undefined });
+  if (cause.reason === 'timeout') return failure({ ...facts, why: 'timeout' });
+  return failure({ ...facts, why: cause.reason === 'response_too_large' ? 'invalid_document' : 'reset' });
+}
+
+/** `body`: undefined where the status is enough, and the body not read or not readable. */
+function refusedOutcome(operation: Operation, rules: BackendRules, status: number, body?: Uint8Array): Outcome {
+  const error = refusalOf(operation, rules, status, body);
+  if (error !== undefined) return { kind: 'refusal', status, error };
+  return failure({
+    why: TURNED_AWAY.has(status) ? undefined : 'status',
+    status,
+    reason: status >= 300 && status <= 399 ? 'redirect_not_followed' : undefined,
+    cause: new Error(`the backend answered ${status}`),
+  });
+}
+
+/** Undefined for a status that no refusal stands for. */
+function refusalOf(
+  operation: Operation,
+  { authenticationErrors }: BackendRules,
+  status: number,
+  body: Uint8Array | undefined,
+): AcpError | undefined {
+  switch (status) {
+    case 404:
+      // No session can be missing yet.
+      if (operation === 'createCheckoutSession')
+        return new AcpError('checkout_session_not_found', { message: 'The merchant has no route for this operation.' });
+      return new AcpError('checkout_session_not_found');
+    case 405:
+      // Elsewhere the agent is right: the backend does not serve what it must.
+      return operation === 'cancelCheckoutSession' ? new AcpError('checkout_session_not_cancelable') : undefined;
+    case 409:
+      return new AcpError('checkout_session_conflict');
+    case 400:
+    case 422:
+      if (authenticationErrors && requires3ds(body))
+        return new AcpError('requires_3ds', { param: '$.authentication_result' });
+      return new AcpError('invalid_request_body', { status: 422, message: 'The merchant refused this request.' });
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * The one code of the backend that is passed on: agents that start 3D Secure need it (acp 13.4).
+ */
+function requires3ds(body: Uint8Array | undefined): boolean {
+  if (body === undefined) return false;
+  try {
+    const document = parseStrictJson(body);
+    const valid = validatorOf('strict', 'Error')(document) === undefined;
+    return valid && isObject(document) && document['code'] === 'requires_3ds';
+  } catch (thrown) {
+    if (thrown instanceof JsonError) return false;
+    throw thrown;
+  }
+}
+
+function failure(facts: {
+  readonly why: Unknown | undefined;
+  readonly status: number | undefined;
+  readonly reason: FailureReason | undefined;
+  readonly fault?: DocumentFault | undefined;
+  readonly cause: unknown;
+}): Outcome {
+  const { why, status, reason, fault, cause } = facts;
+  const error =
+    reason === 'timeout'
+      ? new AcpError('service_unavailable', { status: 504, message: SILENT, cause })
+      : new AcpError('processing_error', { cause });
+  return { kind: 'failure', why, error, status, reason, fault };
 }

@@ -3,44 +3,71 @@
  * reported to the watch. The adapter opens a call here; the idempotency machine makes its attempts.
  */
 
+import type { IncomingMessage } from 'node:http';
 import type { Cancellation, Exchange } from '../../backend/exchange.ts';
+import type { AttemptEnd, FinalAnswer, ReadBack, Work } from '../../checkouts/attempts.ts';
 import { isRefusal } from '../../checkouts/claim-table.ts';
-import type { AttemptEnd, ReadBack } from '../../checkouts/idempotency.ts';
 import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
-import type { AcpBackend } from '../../checkouts/settings.ts';
 import type { EventType } from '../../events/event.ts';
 import { type EventFacts, type EventSink, openJournal } from '../../events/journal.ts';
 import type { JsonObject } from '../../json/types.ts';
 import { type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { type Contradiction, compileDocumentSchemas, type DocumentFault } from './backend-document.ts';
-import { exchangeWithBackend, type Purpose } from './backend-exchange.ts';
-import type { BackendService, CheckoutCall, Delivered } from './call.ts';
+import { type BackendRules, exchangeWithBackend, type Outcome, type Purpose } from './backend-exchange.ts';
 import { AcpError } from './error.ts';
-import { type Outcome, outcomeOf } from './outcome.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/** A document of the backend that was refused: its fault, without any value of it. */
-export interface InvalidDocument extends DocumentFault {
+/** A call that passed every check before the claim (acp 13.1). */
+export interface CheckoutCall {
   readonly operation: Operation;
+  /** Decoded; undefined for create. */
+  readonly sessionId: string | undefined;
+  /** The configured id of the client, which the backend is sent. */
+  readonly clientId: string;
+  /** The id of the request, which the caller may have chosen. */
   readonly requestId: string;
+  /** The gateway's own name for the call (call-id.ts). */
   readonly callId: string;
+  /** The caller's `Request-Id` as it is echoed; undefined when there is none. */
+  readonly callerRequestId: string | undefined;
+  /** All headers of the caller; some of them go to the backend (acp 13.3). */
+  readonly caller: IncomingMessage['headersDistinct'];
+  /** As it came; undefined where there is none: reading, and a bare cancel. */
+  readonly body: Uint8Array | undefined;
+  readonly contentType: string | undefined;
+  /** Milliseconds of the monotonic clock. */
+  readonly startedAt: number;
 }
 
-/** A document that was passed on although it contradicts itself or the call. */
-export interface ContradictoryDocument {
-  readonly operation: Operation;
-  readonly requestId: string;
-  readonly callId: string;
-  readonly contradiction: Contradiction;
+/** One call at the backend: its exchanges, its events and its receipt. */
+export interface BackendCall extends Work {
+  /**
+   * The reading operation, which has no key and no claim. `signal`: aborted when the caller leaves.
+   * Does not reject.
+   */
+  read(signal?: Cancellation): Promise<AttemptEnd>;
+  /** To be called once the answer went out to its last byte. */
+  delivered(answer: Delivered): void;
 }
+
+/** An answer for the caller, and where it comes from. */
+export interface Delivered {
+  readonly answer: FinalAnswer;
+  readonly from: 'backend' | 'kept' | 'session';
+}
+
+/** Names a call in what is reported of the backend. */
+type CallNames = Pick<CheckoutCall, 'operation' | 'requestId' | 'callId'>;
 
 /** Receives what the backend does. */
 interface BackendWatch {
   /** An exchange begins; the result is called when it is over. */
   exchanging(): () => void;
-  invalidDocument(found: InvalidDocument): void;
-  contradiction(found: ContradictoryDocument): void;
+  /** A document was refused: its fault, without any value of it. */
+  invalidDocument(found: CallNames & DocumentFault): void;
+  /** A document was passed on although it contradicts itself or the call. */
+  contradiction(found: CallNames & { readonly contradiction: Contradiction }): void;
 }
 
 /** The operations that are read back, and the status that shows they happened (acp 12.5). */
@@ -52,66 +79,47 @@ const DONE_AT: Readonly<Partial<Record<Operation, string>>> = {
 const BUSY: ReadonlySet<unknown> = new Set(['in_progress', 'complete_in_progress']);
 
 /** What the service works with. */
-interface BackendServiceParts extends CheckoutEventParts {
+interface BackendServiceParts extends CheckoutRecords, BackendRules {
   /** To `backend.origin`, a connection for each exchange: see `reuse` of `createExchange`. */
   readonly exchange: Exchange;
-  readonly backend: AcpBackend;
-  /** Whether a document that contradicts itself or the call is refused, not only reported. */
-  readonly strictSemantics: boolean;
-  /** Whether a refusal for want of 3D Secure is passed on by its code. */
-  readonly authenticationErrors: boolean;
   readonly watch: BackendWatch;
 }
 
-export function createBackendService(parts: BackendServiceParts): BackendService {
-  const { exchange, backend, strictSemantics, authenticationErrors, watch } = parts;
+/** Begins calls at the backend. */
+export type OpenBackendCall = (call: CheckoutCall) => BackendCall;
+
+export function createBackendService(parts: BackendServiceParts): OpenBackendCall {
+  const { exchange, watch } = parts;
   compileDocumentSchemas();
 
-  const exchangeFor = async (call: CheckoutCall, purpose: Purpose, signal?: Cancellation): Promise<Outcome> => {
-    const operation = purpose.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
-    const over = watch.exchanging();
-    try {
-      const reply = await exchangeWithBackend(exchange, backend, call, purpose, signal);
-      const outcome = outcomeOf({ operation, sessionId: call.sessionId, strictSemantics, authenticationErrors }, reply);
-      report(watch, { operation, requestId: call.requestId, callId: call.callId }, outcome);
-      return outcome;
-    } catch (bug) {
-      return bugOutcome(bug);
-    } finally {
+  return function openBackendCall(call) {
+    const { operation, requestId, callId } = call;
+    const events = openCheckoutEvents(call, parts);
+    events.requested();
+    const ask = async (purpose: Purpose, signal?: Cancellation): Promise<Outcome> => {
+      const over = watch.exchanging();
+      const outcome = await exchangeWithBackend(exchange, parts, call, purpose, signal)
+        .then((found) => report(watch, { operation, requestId, callId }, found))
+        .catch(bugOutcome);
       over();
-    }
-  };
-
-  return {
-    open(call) {
-      const events = openCheckoutEvents(call, parts);
-      events.requested();
-      const ask = async (purpose: Purpose, signal?: Cancellation): Promise<Outcome> => {
-        const outcome = await exchangeFor(call, purpose, signal);
-        events.exchanged(outcome, purpose.kind === 'read-back');
-        return outcome;
-      };
-      return {
-        attempt: async ({ backendKey, number }) =>
-          endOf(call.operation, await ask({ kind: 'write', backendKey, attempt: number })),
-        readBack: DONE_AT[call.operation]
-          ? async () => readBackOf(call.operation, await ask({ kind: 'read-back' }))
-          : undefined,
-        read: async (signal) => endOf(call.operation, await ask({ kind: 'read' }, signal)),
-        delivered: (answer) => events.delivered(answer),
-      };
-    },
+      events.exchanged(outcome, purpose.kind === 'read-back');
+      return outcome;
+    };
+    return {
+      attempt: async ({ backendKey, number }) =>
+        endOf(operation, await ask({ kind: 'write', backendKey, attempt: number })),
+      readBack: DONE_AT[operation] ? async () => readBackOf(operation, await ask({ kind: 'read-back' })) : undefined,
+      read: async (signal) => endOf(operation, await ask({ kind: 'read' }, signal)),
+      delivered: events.delivered,
+    };
   };
 }
 
-function report(
-  watch: BackendWatch,
-  asked: Pick<CheckoutCall, 'operation' | 'requestId' | 'callId'>,
-  outcome: Outcome,
-): void {
-  if (outcome.kind === 'failure' && outcome.fault !== undefined) watch.invalidDocument({ ...asked, ...outcome.fault });
+function report(watch: BackendWatch, names: CallNames, outcome: Outcome): Outcome {
+  if (outcome.kind === 'failure' && outcome.fault !== undefined) watch.invalidDocument({ ...names, ...outcome.fault });
   if (outcome.kind === 'document')
-    for (const contradiction of outcome.contradictions) watch.contradiction({ ...asked, contradiction });
+    for (const contradiction of outcome.contradictions) watch.contradiction({ ...names, contradiction });
+  return outcome;
 }
 
 /**
@@ -131,14 +139,15 @@ function readBackOf(operation: Operation, read: Outcome): ReadBack {
 }
 
 /** A refusal goes out, and is kept, as the Error document in its final bytes. */
-function endOf(operation: Operation, outcome: Outcome): AttemptEnd<AcpError> {
+function endOf(operation: Operation, outcome: Outcome): AttemptEnd {
   switch (outcome.kind) {
-    case 'document':
-      return {
-        kind: 'answer',
-        answer: { status: outcome.status, body: outcome.body },
-        ...openedBy(operation, outcome),
-      };
+    case 'document': {
+      const { status, body, document } = outcome;
+      const answer = { status, body };
+      // A create makes a session; the schema has checked that its document has an id.
+      const opens = operation === 'createCheckoutSession';
+      return { kind: 'answer', answer, ...(opens ? { opened: String(document['id']) } : {}) };
+    }
     case 'refusal': {
       const { status, document } = outcome.error;
       return { kind: 'answer', answer: { status, body: Buffer.from(JSON.stringify(document)) } };
@@ -149,14 +158,6 @@ function endOf(operation: Operation, outcome: Outcome): AttemptEnd<AcpError> {
   }
 }
 
-/** A create makes a session; the schema has checked that its document has an id. */
-function openedBy(
-  operation: Operation,
-  { document: { id } }: Extract<Outcome, { readonly kind: 'document' }>,
-): { readonly opened?: string } {
-  return operation === 'createCheckoutSession' && typeof id === 'string' ? { opened: id } : {};
-}
-
 /** A bug of the gateway: what the backend did is not known. */
 function bugOutcome(cause: unknown): Outcome {
   const error = new AcpError('internal_error', { cause });
@@ -164,7 +165,7 @@ function bugOutcome(cause: unknown): Outcome {
 }
 
 /** Where events and receipts of checkouts go. */
-interface CheckoutEventParts {
+interface CheckoutRecords {
   readonly events: EventSink;
   readonly receipts: { push(receipt: Receipt): void };
 }
@@ -173,7 +174,7 @@ interface CheckoutEventParts {
  * Records what operators can read of one call: nothing of the caller, and of the backend only the
  * status. No payment carries these events, so each goes to the feed at once.
  */
-function openCheckoutEvents(call: CheckoutCall, { events, receipts }: CheckoutEventParts) {
+function openCheckoutEvents(call: CheckoutCall, { events, receipts }: CheckoutRecords) {
   const { operation, requestId, callId } = call;
   const journal = openJournal({ requestId, callId, resourceId: operation, adapter: 'acp' }, events);
   const record = (type: EventType, data: JsonObject = {}, facts: EventFacts = {}): void => {
@@ -200,19 +201,13 @@ function openCheckoutEvents(call: CheckoutCall, { events, receipts }: CheckoutEv
       if (isRefusal(answer.status)) return;
       const replayed = from === 'kept';
       record('resource.delivered', replayed ? { replayed } : {}, { status: 'ok', durationMs: elapsedMs(call) });
-      if (!replayed) receipts.push(receiptOf(call, answer.status));
+      if (replayed) return;
+      receipts.push(
+        unpaidReceipt({
+          ...{ requestId, resourceId: operation, protocol: 'acp', backendStatus: answer.status },
+          ...{ durationMs: elapsedMs(call), metadata: { operation, callId } },
+        }),
+      );
     },
   };
-}
-
-function receiptOf(call: CheckoutCall, backendStatus: number): Receipt {
-  const { operation, requestId, callId } = call;
-  return unpaidReceipt({
-    requestId,
-    resourceId: operation,
-    protocol: 'acp',
-    backendStatus,
-    durationMs: elapsedMs(call),
-    metadata: { operation, callId },
-  });
 }

@@ -1,7 +1,14 @@
 /** Messages of JSON-RPC 2.0, as MCP and A2A read and write them. */
 
+import type { Response } from 'express';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import { isObject, type Json } from '../../json/types.ts';
+import { paymentResponseDocument } from '../../payments/x402/wire/payment-response.ts';
+import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
+import type { Relayed, RelayOptions } from '../../pipeline/call.ts';
+import { noteOutcome } from '../../server/http/access-record.ts';
+import { sendText } from '../../server/http/respond.ts';
+import { isSent, NOTHING_SENT } from '../http/response-writer.ts';
 
 /** The id of a request. It is echoed with its JSON type; 0 and the empty text are legal ids. */
 export type RpcId = string | number;
@@ -54,4 +61,82 @@ export function readBody(bytes: Uint8Array): BodyReading {
 function idOf(document: Json | undefined): RpcId | null {
   const id = isObject(document) ? document['id'] : undefined;
   return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null;
+}
+
+const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
+
+/**
+ * Sends one message. It may hold a challenge or a bought answer, so caches must not store it. Does
+ * nothing when the caller is gone.
+ */
+export function sendRpc(res: Response, status: number, text: string | Buffer): void {
+  sendText(res, status, HEAD, text);
+}
+
+/** Refuses a message before it becomes a call; the code of the error is the outcome in the log. */
+export function sendRpcError(res: Response, status: number, id: RpcId | null, error: RpcError): void {
+  noteOutcome(res, `${error.code}`);
+  sendRpc(res, status, errorText(id, error));
+}
+
+/** Sends an answer once `sending` resolves; `finished`: the operating system has the last byte. */
+export async function sendRpcWatched(res: Response, text: string, sending?: RelayOptions['sending']): Promise<Relayed> {
+  if (sending !== undefined && !res.destroyed && !(await sending())) res.destroy();
+  if (res.destroyed) return { kind: 'client_gone', sent: NOTHING_SENT };
+  sendRpc(res, 200, text);
+  if (await isSent(res)) return { kind: 'finished' };
+  const bytes = Buffer.byteLength(text);
+  return { kind: 'client_gone', sent: { begun: true, bytes, of: bytes } };
+}
+
+/** Members of a metadata object, each value as JSON text. */
+export type Members = Readonly<Record<string, string>>;
+
+/** The members of an object; their names are constants of the gateway and need no escape. */
+export function membersText(members: Members): string {
+  let written = '';
+  for (const name in members) written += `${written === '' ? '' : ','}"${name}":${members[name]}`;
+  return written;
+}
+
+interface CallNames {
+  readonly requestId: string;
+  readonly resourceId: string;
+}
+
+/** The id of a call in logs, events and receipts. */
+export function requestIdMember(requestId: string): Members {
+  return { 'agent-commerce/requestId': JSON.stringify(requestId) };
+}
+
+/** What was paid, for agents (mcp 5, and a2a 4 under the same name). */
+export function paymentMember(payment: PaymentResponse | undefined): Members {
+  return payment === undefined ? {} : { 'x402/payment-response': JSON.stringify(paymentResponseDocument(payment)) };
+}
+
+/** The signed receipt of a mandate (ap2 13). */
+export function mandateReceiptMember(receipt: string | undefined): Members {
+  return receipt === undefined ? {} : { 'agent-commerce/authorizationReceipt': JSON.stringify(receipt) };
+}
+
+/** The signed statement of a delivery. */
+export function statementMember(statement: string | undefined): Members {
+  return statement === undefined ? {} : { 'agent-commerce/deliveryStatement': JSON.stringify(statement) };
+}
+
+/** The summary of a delivery (specification 3). `status`: the backend's. */
+export function deliveryMember(
+  { requestId, resourceId }: CallNames,
+  status: number,
+  { payment, replayed }: { readonly payment?: PaymentResponse; readonly replayed?: boolean },
+): Members {
+  const again = replayed === true ? { replayed } : {};
+  const paid = payment === undefined ? {} : { payment: summaryOf(payment) };
+  return { 'agent-commerce/delivery': JSON.stringify({ requestId, resourceId, status, ...again, ...paid }) };
+}
+
+/** What is signed stands beside the summary. */
+function summaryOf(payment: PaymentResponse): PaymentResponse {
+  const { extensions: _signed, ...summary } = paymentResponseDocument(payment);
+  return summary;
 }

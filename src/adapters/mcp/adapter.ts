@@ -28,10 +28,17 @@ import {
   oneMandate,
   oneProof,
 } from '../extract-credentials.ts';
-import { type RpcId, resultText } from '../json-rpc/message.ts';
-import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
-import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
-import { badParams, differingHeader, type McpRequest, mismatch, readMessage } from './parse-request.ts';
+import { type RpcId, resultText, sendRpc, sendRpcError } from '../json-rpc/message.ts';
+import {
+  badParams,
+  differingHeader,
+  type Era,
+  LEGACY_VERSIONS,
+  type McpRequest,
+  MODERN_VERSION,
+  mismatch,
+  readMessage,
+} from './parse-request.ts';
 import { mcpResponseWriter, resultWriter } from './response-writer.ts';
 import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
 

@@ -1,4 +1,7 @@
-/** Reads an MCP message with its headers, check by check, and decides the era of a request. */
+/**
+ * Reads an MCP message with its headers, check by check, and decides which of the two eras that one
+ * path serves it belongs to.
+ */
 
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import type { MirroredParameter } from '../../resources/mirrored-headers.ts';
@@ -11,7 +14,24 @@ import {
   type RpcId,
   readBody,
 } from '../json-rpc/message.ts';
-import { type Era, isModern, LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSION } from './eras.ts';
+
+/** The revision with per-request metadata and without sessions; the only one of its era. */
+export const MODERN_VERSION = '2026-07-28';
+/** Revisions with `initialize`, newest first. No version header means 2025-03-26. */
+export const LEGACY_VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26'];
+
+/** Decided from the content of each request: the gateway keeps nothing between two of them. */
+export type Era = 'legacy' | 'modern';
+
+/** Versions are dates, which sort as texts. */
+function isModern(version: string): boolean {
+  return /^\d{4}-\d{2}-\d{2}$/.test(version) && version >= MODERN_VERSION;
+}
+
+/** Members of `_meta` in the modern era (2026-07-28, basic/index, `_meta`). */
+export const META_VERSION = 'io.modelcontextprotocol/protocolVersion';
+export const META_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
+export const META_SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 
 /** Reads a header by its lower-case name. */
 type HeaderOf = (name: string) => HeaderReading;

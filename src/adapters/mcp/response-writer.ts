@@ -7,18 +7,22 @@ import type { ResponseWriter } from '../../pipeline/call.ts';
 import type { Resource } from '../../resources/resource.ts';
 import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
 import { type AnswerContent, MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
-import { errorText, INVALID_PARAMS, type RpcId, resultText } from '../json-rpc/message.ts';
 import {
   deliveryMember,
+  errorText,
+  INVALID_PARAMS,
   type Members,
   mandateReceiptMember,
   membersText,
   paymentMember,
+  type RpcId,
   requestIdMember,
+  resultText,
+  sendRpc,
+  sendRpcWatched,
   statementMember,
-} from '../json-rpc/metadata.ts';
-import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
-import { type Era, META_SERVER_INFO } from './eras.ts';
+} from '../json-rpc/message.ts';
+import { type Era, META_SERVER_INFO } from './parse-request.ts';
 import type { ServerInfo } from './tools.ts';
 
 /** A result of `tools/call` whose members are JSON text already. */

@@ -1,6 +1,6 @@
 /** What a store is made of. */
 
-import type { CheckoutClaims } from '../../checkouts/claims.ts';
+import type { CheckoutClaims } from '../../checkouts/claim-table.ts';
 import type { EventFeed } from '../../events/event.ts';
 import type { MandateRegister } from '../../mandates/register.ts';
 import type { PaymentCensus } from '../../payments/ledger/document-ledger.ts';

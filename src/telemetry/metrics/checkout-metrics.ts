@@ -1,8 +1,8 @@
 /** Counts checkout operations, and logs what an operator or the merchant has to put right. */
 
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
-import { UNKNOWNS, type Unknown } from '../../checkouts/claims.ts';
-import type { ClaimOutcome, ClaimWatch } from '../../checkouts/idempotency.ts';
+import type { ClaimOutcome, ClaimWatch } from '../../checkouts/attempts.ts';
+import { UNKNOWNS, type Unknown } from '../../checkouts/claim-table.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import { type Log, throttled } from '../log/log.ts';
 

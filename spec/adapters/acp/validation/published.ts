@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formatsPlugin from 'ajv-formats';
-import type { DocumentName } from '../../../../src/adapters/acp/validation/types.ts';
+import type { DocumentName } from '../../../../src/adapters/acp/validation/validator.ts';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';
 
 const SHARED = join(import.meta.dirname, '../../../../../shared');

@@ -5,9 +5,8 @@
 
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { Json } from '../../../json/types.ts';
-import { createEngine } from './engine.ts';
-import { referenceTo } from './schemas.ts';
-import type { Build, DocumentName } from './types.ts';
+import { createEngine, referenceTo } from './engine.ts';
+import type { Build, DocumentName } from './validator.ts';
 
 /** The verdict on a document. Until the next call `errors` holds why it was refused. */
 export interface Compiled {

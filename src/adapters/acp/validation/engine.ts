@@ -1,15 +1,56 @@
 /**
- * Compiles the published schemas of ACP in one of three builds, strict or relaxed for callers.
+ * The published schemas of ACP, compiled in one of three builds, strict or relaxed for callers.
  * compiled.ts uses it from source, deploy/bundle/validators.ts for the code in the bundle.
  */
 
 import { _, Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
+import capabilities from '../../../../schemas/acp/2026-04-17/capabilities.schema.json' with { type: 'json' };
+import common from '../../../../schemas/acp/2026-04-17/common.schema.json' with { type: 'json' };
+import discovery from '../../../../schemas/acp/2026-04-17/discovery.schema.json' with { type: 'json' };
+import error from '../../../../schemas/acp/2026-04-17/error.schema.json' with { type: 'json' };
+import fulfillmentOption from '../../../../schemas/acp/2026-04-17/fulfillment-option.schema.json' with { type: 'json' };
+import lineItem from '../../../../schemas/acp/2026-04-17/line-item.schema.json' with { type: 'json' };
+import message from '../../../../schemas/acp/2026-04-17/message.schema.json' with { type: 'json' };
+import money from '../../../../schemas/acp/2026-04-17/money.schema.json' with { type: 'json' };
+import order from '../../../../schemas/acp/2026-04-17/order.schema.json' with { type: 'json' };
+import request from '../../../../schemas/acp/2026-04-17/request.schema.json' with { type: 'json' };
+import session from '../../../../schemas/acp/2026-04-17/session.schema.json' with { type: 'json' };
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { FORMATS } from '../../../resources/patterns/formats.ts';
 import { linearRegExp } from '../../../resources/patterns/linear.ts';
 import { hasEqualItems } from './equal-items.ts';
-import { SCHEMA_FILES } from './schemas.ts';
-import type { Build } from './types.ts';
+import type { Build, DocumentName } from './validator.ts';
+
+/** By their file names, by which they refer to one another. */
+export const SCHEMA_FILES: Readonly<Record<string, JsonObject>> = {
+  'capabilities.schema.json': capabilities,
+  'common.schema.json': common,
+  'discovery.schema.json': discovery,
+  'error.schema.json': error,
+  'fulfillment-option.schema.json': fulfillmentOption,
+  'line-item.schema.json': lineItem,
+  'message.schema.json': message,
+  'money.schema.json': money,
+  'order.schema.json': order,
+  'request.schema.json': request,
+  'session.schema.json': session,
+};
+
+const FILE_OF: Readonly<Record<DocumentName, keyof typeof SCHEMA_FILES>> = {
+  CheckoutSessionCreateRequest: 'request.schema.json',
+  CheckoutSessionUpdateRequest: 'request.schema.json',
+  CheckoutSessionCompleteRequest: 'request.schema.json',
+  CancelSessionRequest: 'request.schema.json',
+  CheckoutSession: 'session.schema.json',
+  CheckoutSessionWithOrder: 'session.schema.json',
+  DiscoveryResponse: 'discovery.schema.json',
+  Error: 'error.schema.json',
+};
+
+/** Reference to the definition of a document. */
+export function referenceTo(name: DocumentName): string {
+  return `${FILE_OF[name]}#/$defs/${name}`;
+}
 
 /** One node of the published schemas where callers may do what the official schema forbids. */
 interface Relaxation {
@@ -102,7 +143,7 @@ export function createEngine(build: Build, code: CodeOptions = {}): Ajv2020 {
     discriminator: true,
     // One function for each definition, shared by all references to it: half of the code.
     inlineRefs: false,
-    // fault.ts has the words.
+    // validator.ts has the words.
     messages: false,
     code: { ...code, ...MATCHING },
   });
