@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { chartsOf, known, percentile } from '../../../src/operator/console/charts.js';
-import { unread } from '../../../src/operator/console/history.js';
-import { rangeAt } from '../../../src/operator/console/ranges.js';
+import { rangeAt, unread } from '../../../src/operator/console/history.js';
 import { oldReceipt } from './sample-calls.ts';
 
 const HOUR_MS = 3_600_000;

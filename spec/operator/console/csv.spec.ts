@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { chartsOf } from '../../../src/operator/console/charts.js';
-import { chartLines, csvLine, receiptHead, receiptRow } from '../../../src/operator/console/csv.js';
-import { unread } from '../../../src/operator/console/history.js';
-import { rangeAt } from '../../../src/operator/console/ranges.js';
+import { chartLines, chartsOf } from '../../../src/operator/console/charts.js';
+import { csvLine, rangeAt, receiptHead, receiptRow, unread } from '../../../src/operator/console/history.js';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { flat, parseCsv, recordsOf } from './parse-csv.ts';
 import { oldReceipt } from './sample-calls.ts';

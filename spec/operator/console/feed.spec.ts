@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { catchUp, cursorAt } from '../../../src/operator/console/feed.js';
+import { catchUp, cursorAt } from '../../../src/operator/console/session.js';
 import { RECEIPT_ID } from '../../../src/receipts/receipt.ts';
 
 /** A feed of numbered entries, newest first, in pages of three. */

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { receiptHead } from '../../../src/operator/console/csv.js';
 import { openGateway } from '../../../src/operator/console/gateway.js';
-import { type History, type Progress, readHistory, told } from '../../../src/operator/console/history.js';
-import { type RangeKey, rangeAt } from '../../../src/operator/console/ranges.js';
+import {
+  type History,
+  type Progress,
+  type RangeKey,
+  rangeAt,
+  readHistory,
+  receiptHead,
+  told,
+} from '../../../src/operator/console/history.js';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { OPERATOR_TOKEN } from '../../support/gateway.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';

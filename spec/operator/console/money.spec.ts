@@ -12,7 +12,7 @@ import {
   roundUp,
   whole,
   ZERO,
-} from '../../../src/operator/console/money.js';
+} from '../../../src/operator/console/receipts.js';
 
 function sum(amounts: readonly string[]): string {
   return inDigits(amounts.map((text) => decimal(text) ?? ZERO).reduce(plus, ZERO), 0);

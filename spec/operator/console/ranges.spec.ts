@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { bucketOf, labels, RANGE_KEYS, RANGES, rangeAt, utc } from '../../../src/operator/console/ranges.js';
+import { bucketOf, labels, RANGE_KEYS, RANGES, rangeAt, utc } from '../../../src/operator/console/history.js';
 
 const iso = (ms: number) => new Date(ms).toISOString();
 const NOW = Date.parse('2026-03-04T14:05:06.789Z');

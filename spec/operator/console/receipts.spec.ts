@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { inDigits } from '../../../src/operator/console/money.js';
-import { owed, RUNNING_MS, refundFacts } from '../../../src/operator/console/owed.js';
-import { createReceipts, MAX_RECEIPTS } from '../../../src/operator/console/receipts.js';
-import { revenueOf } from '../../../src/operator/console/revenue.js';
+import {
+  createReceipts,
+  inDigits,
+  MAX_RECEIPTS,
+  owed,
+  RUNNING_MS,
+  refundFacts,
+  revenueOf,
+} from '../../../src/operator/console/receipts.js';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { oldReceipt } from './sample-calls.ts';
 

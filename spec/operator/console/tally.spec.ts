@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CommerceEvent, EventDraft } from '../../../src/events/event.ts';
-import { inDigits, plus, ZERO } from '../../../src/operator/console/money.js';
-import { rangeAt } from '../../../src/operator/console/ranges.js';
-import { createTally } from '../../../src/operator/console/tally.js';
+import { createTally, rangeAt } from '../../../src/operator/console/history.js';
+import { inDigits, plus, ZERO } from '../../../src/operator/console/receipts.js';
 import type { Receipt, ReceiptPayment } from '../../../src/receipts/receipt.ts';
 import { event, oldReceipt } from './sample-calls.ts';
 

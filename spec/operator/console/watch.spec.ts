@@ -7,7 +7,7 @@ import {
   LONGEST_WAIT_MS,
   LOOK_EVERY_MS,
   waitAfter,
-} from '../../../src/operator/console/watch.js';
+} from '../../../src/operator/console/session.js';
 
 describe('waiting after failures', () => {
   for (const { failures, retryAfterS, waits } of [

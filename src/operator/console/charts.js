@@ -1,10 +1,10 @@
 /**
- * What the charts of a range show.
+ * What the charts of a range show, and the same as CSV (RFC 4180).
  *
  * @typedef {import('./history.js').History} History
+ * @typedef {import('./history.js').Range} Range
  * @typedef {import('./history.js').Reach} Reach
- * @typedef {import('./money.js').Decimal} Decimal
- * @typedef {import('./ranges.js').Range} Range
+ * @typedef {import('./receipts.js').Decimal} Decimal
  * @typedef {'whole' | 'part' | 'none'} Known How much is known of what happened in a bucket.
  *
  * @typedef {object} Series
@@ -26,9 +26,8 @@
 
 import { OUTCOMES } from './calls.js';
 import { duration } from './format.js';
-import { commonDecimals, inDigits, plus, whole, ZERO } from './money.js';
-import { beginOf } from './ranges.js';
-import { WITHOUT_RECEIPT } from './tally.js';
+import { beginOf, csvLine, WITHOUT_RECEIPT } from './history.js';
+import { commonDecimals, digits, inDigits, plus, whole, ZERO } from './receipts.js';
 
 /** Tones of the calls that left no receipt. */
 const TONES = { failed: 'bad', refused: 'warn', asked: 'soft', requested: 'faint' };
@@ -159,4 +158,25 @@ function ascending(numbers) {
 /** @param {number | undefined} ms */
 function measured(ms) {
   return ms === undefined ? undefined : whole(Math.max(0, Math.round(ms)));
+}
+
+/**
+ * The charts: a line for each bucket, a column for each series. A number that is not known is
+ * empty; `receipts` and `events` tell whether a line has all of them that there were.
+ *
+ * @param {History} history
+ * @param {readonly Chart[]} charts
+ */
+export function chartLines({ range, at, receipts, events }, charts) {
+  const series = charts.flatMap(({ title, unit, series, more }) =>
+    series.map(({ name, values }) => ({ head: [title, name, unit, more].filter(Boolean).join(' '), values })),
+  );
+  const head = ['from', 'to', 'receipts', 'events', ...series.map(({ head }) => head)];
+  const lines = Array.from({ length: range.buckets }, (_, bucket) => [
+    new Date(beginOf(range, bucket)).toISOString(),
+    new Date(beginOf(range, bucket + 1)).toISOString(),
+    ...[receipts, events].map((reach) => known(range, reach, at, bucket)),
+    ...series.map(({ values }) => values[bucket] && digits(values[bucket])),
+  ]);
+  return [head, ...lines].map(csvLine).join('');
 }

@@ -1,24 +1,22 @@
 /**
  * The page: asks for the token, watches the gateway with it, and forgets it.
  *
+ * @typedef {import('../../telemetry/health/monitor.ts').ReadinessCheck} ReadinessCheck
  * @typedef {import('./session.js').Session} Session
- * @typedef {{ readonly session: Session, readonly watch: ReturnType<typeof createWatch> }} Open
  */
 
-import { callsView } from './calls-view.js';
-import { detailsView } from './details-view.js';
-import { byId, say } from './dom.js';
-import { figuresView } from './figures-view.js';
+import { callsView, detailsView } from './calls-view.js';
+import { historyView } from './chart-view.js';
+import { byId, element, say } from './dom.js';
 import { clock, counted, span } from './format.js';
 import { openGateway, Refusal, TOKEN } from './gateway.js';
-import { historyView } from './history-view.js';
-import { owed } from './owed.js';
-import { owedView } from './owed-view.js';
-import { readinessView } from './readiness-view.js';
-import { refundView } from './refund-view.js';
-import { revenueView } from './revenue-view.js';
-import { createSession } from './session.js';
-import { createWatch } from './watch.js';
+import { owed } from './receipts.js';
+import { figuresView, owedView, refundView, revenueView } from './receipts-view.js';
+import { createSession, createWatch } from './session.js';
+
+/**
+ * @typedef {{ readonly session: Session, readonly watch: ReturnType<typeof createWatch> }} Open
+ */
 
 const TITLE = 'Operator console';
 /** Relative to the page: the console also works below a path of an ingress. */
@@ -73,7 +71,7 @@ function begin(token) {
 
 /**
  * @param {Open} from
- * @param {import('./watch.js').WatchState} state
+ * @param {import('./session.js').WatchState} state
  */
 function show(from, state) {
   // A forgotten session may still get answers.
@@ -115,7 +113,7 @@ function render(session) {
   for (const view of views) view(session);
 }
 
-/** @param {import('./watch.js').WatchState} state */
+/** @param {import('./session.js').WatchState} state */
 function tellWatching(state) {
   const before = watching.dataset['state'];
   watching.dataset['state'] = state.kind;
@@ -184,3 +182,71 @@ document.addEventListener('visibilitychange', () => void open?.watch.now());
 // The browser's cache may restore a page that was left: it must not have the token.
 window.addEventListener('pagehide', () => forget());
 input.focus();
+
+/** Shown by sign and word; the colour only repeats it. */
+const STATUS = {
+  pass: { sign: '✓', word: 'ready', tone: 'good' },
+  warn: { sign: '!', word: 'warning', tone: 'warn' },
+  fail: { sign: '✕', word: 'failing', tone: 'bad' },
+};
+/** Without an answer the state of a component is not known. */
+const UNKNOWN = { sign: '?', word: 'unknown', tone: 'unknown' };
+
+export function readinessView() {
+  const list = byId('checks', HTMLUListElement);
+  let shown = '';
+  /** @param {Session} session */
+  return ({ facts: { readiness, readinessAnswered } }) => {
+    const now = JSON.stringify([readiness, readinessAnswered]);
+    if (now === shown) return;
+    shown = now;
+    if (readiness === undefined) {
+      list.replaceChildren();
+      return;
+    }
+    /** @type {typeof known} */
+    const check = readinessAnswered ? known : unknown;
+    const { ready, store, backend, adapters, paymentProviders, authorizationProviders } = readiness;
+    list.replaceChildren(
+      check('Gateway', { name: '', status: ready ? 'pass' : 'fail' }),
+      check('Store', store),
+      check('Backend', { ...backend, name: '' }),
+      ...adapters.map((adapter) => check('Adapter', adapter)),
+      ...paymentProviders.map((provider) => check('Payments', provider)),
+      ...authorizationProviders.map((provider) => check('Mandates', provider)),
+    );
+  };
+}
+
+/**
+ * @param {string} kind
+ * @param {ReadinessCheck} found
+ */
+function known(kind, { name, status, detail }) {
+  const { sign, word, tone } = STATUS[status] ?? STATUS.fail;
+  return entry(kind, name, { sign, tone, word: detail ?? word });
+}
+
+/**
+ * @param {string} kind
+ * @param {ReadinessCheck} found
+ */
+function unknown(kind, { name }) {
+  return entry(kind, name, UNKNOWN);
+}
+
+/**
+ * @param {string} kind
+ * @param {string} name
+ * @param {{ readonly sign: string, readonly word: string, readonly tone: string }} shown
+ */
+function entry(kind, name, { sign, word, tone }) {
+  return element(
+    'li',
+    { 'data-tone': tone },
+    element('span', { class: 'sign', 'aria-hidden': 'true' }, sign),
+    element('span', { class: 'kind' }, kind),
+    ...(name === '' ? [] : [element('span', { class: 'name' }, name)]),
+    element('span', { class: 'word' }, word),
+  );
+}

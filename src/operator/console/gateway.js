@@ -4,10 +4,13 @@
  * @typedef {import('../../events/event.ts').CommerceEvent} CommerceEvent
  * @typedef {import('../../receipts/receipt.ts').Receipt} Receipt
  * @typedef {import('../../telemetry/health/monitor.ts').Readiness} Readiness
- * @typedef {import('./feed.js').Page<CommerceEvent>} EventsPage
- * @typedef {import('./feed.js').Page<Receipt>} ReceiptsPage
  * @typedef {Readonly<Record<string, string>>} Query
  * @typedef {'token' | 'guesses' | 'missing' | 'busy' | 'store' | 'away' | 'strange'} RefusalKind
+ */
+
+/**
+ * @template {{ readonly id: string }} T
+ * @typedef {{ readonly items: readonly T[], readonly next?: string | undefined }} Page
  */
 
 /** Longest wait for an answer, milliseconds. */
@@ -78,7 +81,7 @@ export function openGateway(token, { base, ask = fetch }) {
   return {
     /**
      * @param {Query} query
-     * @returns {Promise<EventsPage>}
+     * @returns {Promise<Page<CommerceEvent>>}
      */
     async events(query) {
       const { events, nextCursor } = await get('api/events', query);
@@ -86,7 +89,7 @@ export function openGateway(token, { base, ask = fetch }) {
     },
     /**
      * @param {Query} query
-     * @returns {Promise<ReceiptsPage>}
+     * @returns {Promise<Page<Receipt>>}
      */
     async receipts(query) {
       const { receipts, nextCursor } = await get('api/receipts', query);

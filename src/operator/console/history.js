@@ -1,16 +1,12 @@
-/** Reads a range back from now, page by page, as far as the gateway keeps it. */
-
-import { receiptRow } from './csv.js';
-import { counted } from './format.js';
-import { Refusal } from './gateway.js';
-import { bucketOf, utc } from './ranges.js';
-import { createTally, soldAt } from './tally.js';
-
 /**
- * @typedef {import('./session.js').Gateway} Gateway
- * @typedef {import('./ranges.js').Range} Range
- * @typedef {import('./receipts.js').Receipt} Receipt
+ * A range back from now: its buckets, how it is read page by page, what is counted of
+ * it, and its receipts as CSV (RFC 4180).
+ *
  * @typedef {import('./calls.js').CommerceEvent} CommerceEvent
+ * @typedef {import('./receipts.js').Decimal} Decimal
+ * @typedef {import('./receipts.js').PaidReceipt} PaidReceipt
+ * @typedef {import('./receipts.js').Receipt} Receipt
+ * @typedef {import('./session.js').Gateway} Gateway
  *
  * @typedef {'from' | 'kept' | 'bound' | 'stopped' | Refusal} End Why reading ended: at the
  *   beginning of the range, with the oldest entry that is kept, at the bound of pages, by the
@@ -24,7 +20,7 @@ import { createTally, soldAt } from './tally.js';
  * @typedef {object} History
  * @property {Range} range
  * @property {number} at When reading began, milliseconds.
- * @property {import('./tally.js').Tally} tally
+ * @property {Tally} tally
  * @property {Reach} receipts
  * @property {Reach} events
  * @property {readonly Blob[]} rows The receipts of the range as lines of CSV, newest first.
@@ -38,6 +34,11 @@ import { createTally, soldAt } from './tally.js';
  * @property {number} events
  * @property {number} back Time of the oldest entry of the list that is being read, milliseconds.
  */
+
+import { callOf } from './calls.js';
+import { counted } from './format.js';
+import { Refusal } from './gateway.js';
+import { decimal, isPaid, isRunning, plus, ZERO } from './receipts.js';
 
 /** Entries of a page: the most that the gateway gives. */
 const PAGE = 500;
@@ -172,7 +173,7 @@ function apart(count, what) {
 
 /**
  * @template {{ readonly id: string }} T
- * @param {(query: Readonly<Record<string, string>>) => Promise<import('./feed.js').Page<T>>} read
+ * @param {(query: Readonly<Record<string, string>>) => Promise<import('./gateway.js').Page<T>>} read
  * @param {{
  *   readonly now: number,
  *   readonly until: number,
@@ -245,4 +246,265 @@ function receiptIdAt(ms) {
  */
 function eventTime(id) {
   return Number(id.slice('evt_'.length).split('-')[0]);
+}
+
+/**
+ * The stretches of time that the page looks back on, cut into buckets at round times of UTC: all
+ * operators of a shop see the same sums, and they are those of receipts, events and the chain.
+ *
+ * @typedef {(typeof RANGE_KEYS)[number]} RangeKey
+ *
+ * @typedef {object} Range
+ * @property {RangeKey} key
+ * @property {number} from Milliseconds, the beginning of the first bucket.
+ * @property {number} to Milliseconds, the end of the last bucket, which is not over yet.
+ * @property {number} stepMs Length of a bucket.
+ * @property {number} buckets
+ */
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+export const RANGE_KEYS = /** @type {const} */ (['hour', 'day', 'week', 'month']);
+
+/** `labelMs`: between two labels of the axis of time. */
+export const RANGES = {
+  hour: {
+    short: '1 h',
+    name: '1 hour',
+    bucket: '2 minutes',
+    stepMs: 2 * MINUTE_MS,
+    buckets: 30,
+    labelMs: 10 * MINUTE_MS,
+  },
+  day: { short: '24 h', name: '24 hours', bucket: 'hour', stepMs: HOUR_MS, buckets: 24, labelMs: 6 * HOUR_MS },
+  week: { short: '7 d', name: '7 days', bucket: '6 hours', stepMs: 6 * HOUR_MS, buckets: 28, labelMs: 2 * DAY_MS },
+  month: { short: '30 d', name: '30 days', bucket: 'day', stepMs: DAY_MS, buckets: 30, labelMs: 5 * DAY_MS },
+};
+
+/**
+ * The range that ends with the bucket of `now`.
+ *
+ * @param {RangeKey} key
+ * @param {number} now Milliseconds.
+ * @returns {Range}
+ */
+export function rangeAt(key, now) {
+  const { stepMs, buckets } = RANGES[key];
+  const to = (Math.floor(now / stepMs) + 1) * stepMs;
+  return { key, from: to - buckets * stepMs, to, stepMs, buckets };
+}
+
+/**
+ * The bucket of a moment; undefined outside the range, and for no moment at all.
+ *
+ * @param {Range} range
+ * @param {number} at Milliseconds.
+ */
+export function bucketOf({ from, to, stepMs }, at) {
+  return at >= from && at < to ? Math.floor((at - from) / stepMs) : undefined;
+}
+
+/**
+ * When a bucket begins, milliseconds.
+ *
+ * @param {Range} range
+ * @param {number} bucket From 0.
+ */
+export function beginOf({ from, stepMs }, bucket) {
+  return from + bucket * stepMs;
+}
+
+/**
+ * A moment as the page tells it, in UTC: `4 Feb` for a bucket of a day, else `4 Feb 14:05`.
+ *
+ * @param {number} at Milliseconds.
+ * @param {number} [stepMs] Length of the bucket that begins then.
+ */
+export function utc(at, stepMs = 0) {
+  const date = new Date(at);
+  const day = `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+  return stepMs >= DAY_MS ? day : `${day} ${date.toISOString().slice(11, 16)}`;
+}
+
+/**
+ * The labels of the axis of time: the hour, or the day where one begins.
+ *
+ * @param {Range} range
+ * @returns {readonly { readonly bucket: number, readonly text: string }[]}
+ */
+export function labels(range) {
+  const { labelMs } = RANGES[range.key];
+  return Array.from({ length: range.buckets }, (_, bucket) => ({ bucket, at: beginOf(range, bucket) }))
+    .filter(({ at }) => at % labelMs === 0)
+    .map(({ bucket, at }) => ({ bucket, text: at % DAY_MS === 0 ? utc(at, DAY_MS) : utc(at).slice(-5) }));
+}
+
+/**
+ * @typedef {ReturnType<typeof createTally>} Tally
+ *
+ * @typedef {object} Income Of one currency on one network, by bucket.
+ * @property {string} currency
+ * @property {string} network
+ * @property {Decimal[]} delivered Of paid calls that were delivered.
+ * @property {Decimal[]} open Settled, not delivered.
+ */
+
+/** How a call ends that leaves no receipt. */
+export const WITHOUT_RECEIPT = /** @type {const} */ (['failed', 'refused', 'asked', 'requested']);
+
+/**
+ * When the money of a receipt moved; for a free call, when it was delivered. ISO 8601.
+ *
+ * @param {Receipt} receipt
+ */
+export function soldAt({ payment, at }) {
+  return payment?.settledAt ?? at;
+}
+
+/**
+ * @param {Range} range
+ * @param {number} now Milliseconds: calls that may still run are left out.
+ */
+export function createTally(range, now) {
+  /** @template T @param {() => T} make */
+  const each = (make) => Array.from({ length: range.buckets }, make);
+  const zeros = () => each(() => 0);
+  /** @type {Map<string, Income>} */
+  const income = new Map();
+  const deliveries = { paid: zeros(), free: zeros(), lost: zeros() };
+  const ends = { failed: zeros(), refused: zeros(), asked: zeros(), requested: zeros() };
+  /** @type {number[][]} Milliseconds of each delivered call. */
+  const durations = each(() => []);
+  /** Payments that are in no sum. */
+  const leftOut = { unreadable: 0, undecided: 0 };
+  /** @type {Map<string, CommerceEvent[]>} Calls whose beginning is not read yet. */
+  const open = new Map();
+
+  /** @param {PaidReceipt} receipt @param {number} bucket */
+  const addPayment = ({ payment: { amount, currency, network }, delivered }, bucket) => {
+    const key = JSON.stringify([currency, network]);
+    const sums = income.get(key) ?? { currency, network, delivered: each(() => ZERO), open: each(() => ZERO) };
+    income.set(key, sums);
+    const side = delivered ? sums.delivered : sums.open;
+    const sum = decimal(amount);
+    if (sum === undefined) leftOut.unreadable += 1;
+    else side[bucket] = plus(side[bucket] ?? ZERO, sum);
+  };
+
+  return {
+    /** By currency and network. */
+    income: () => [...income.values()],
+    deliveries,
+    ends,
+    durations,
+    leftOut,
+    /**
+     * Adds receipts, each once, in any order. Those outside the range are ignored.
+     *
+     * @param {readonly Receipt[]} receipts
+     */
+    addReceipts(receipts) {
+      for (const receipt of receipts) {
+        const bucket = bucketOf(range, Date.parse(soldAt(receipt)));
+        if (bucket === undefined) continue;
+        if (receipt.delivered) durations[bucket]?.push(receipt.durationMs);
+        if (!isPaid(receipt)) increase(deliveries.free, bucket);
+        else if (receipt.payment.status === 'unknown') leftOut.undecided += 1;
+        else if (!isRunning(receipt, now)) {
+          increase(receipt.delivered ? deliveries.paid : deliveries.lost, bucket);
+          addPayment(receipt, bucket);
+        }
+      }
+    },
+    /**
+     * Adds events, each once, newest first over all calls of this. A call is counted, in the bucket
+     * in which it was requested, when its request comes; those that left a receipt are not.
+     *
+     * @param {readonly CommerceEvent[]} events
+     */
+    addEvents(events) {
+      for (const event of events) {
+        const { callId } = event;
+        const later = open.get(callId) ?? [];
+        later.push(event);
+        open.set(callId, later);
+        if (event.type !== 'resource.requested') continue;
+        open.delete(callId);
+        const { outcome } = callOf(callId, later.reverse());
+        const bucket = bucketOf(range, Date.parse(event.at));
+        const end = outcome === 'away' ? 'failed' : WITHOUT_RECEIPT.find((known) => known === outcome);
+        if (end !== undefined && bucket !== undefined) increase(ends[end], bucket);
+      }
+    },
+  };
+}
+
+/**
+ * @param {number[]} counts
+ * @param {number} bucket
+ */
+function increase(counts, bucket) {
+  counts[bucket] = (counts[bucket] ?? 0) + 1;
+}
+
+export const CSV_TYPE = 'text/csv;charset=utf-8';
+
+/** @typedef {string | number | boolean | undefined} Field */
+
+/** Columns of a receipt, named after its members (contract 6.1). */
+const RECEIPT_COLUMNS = [
+  ...['id', 'requestId', 'resourceId', 'protocol', 'at', 'delivered', 'deliveredAt', 'backendStatus', 'durationMs'],
+  ...['payment.status', 'payment.provider', 'payment.amount', 'payment.currency', 'payment.network', 'payment.asset'],
+  ...['payment.payer', 'payment.payee', 'payment.externalReference', 'payment.replayKey', 'payment.settledAt'],
+  ...['authorization.method', 'authorization.reference', 'authorization.metadata.mandateIssuer'],
+  ...['authorization.metadata.checkoutIssuer', 'authorization.metadata.checkoutId'],
+  ...['metadata.backendErrorCode', 'metadata.resumedFrom', 'metadata.operation', 'metadata.channel', 'metadata.callId'],
+  ...['metadata.answerKept', 'metadata.refundDue', 'metadata.deliveryUncertain'],
+  ...['metadata.recovered', 'metadata.sentBytes', 'metadata.ofBytes', 'metadata.backendPath'],
+];
+const PATHS = RECEIPT_COLUMNS.map((column) => column.split('.'));
+
+/**
+ * A spreadsheet takes a text that begins like this for a formula; some of them the forms of double
+ * width too.
+ */
+const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+
+/**
+ * One line. A text that a spreadsheet would take for a formula gets an apostrophe before it.
+ *
+ * @param {readonly Field[]} fields
+ */
+export function csvLine(fields) {
+  return `${fields.map(csvField).join(',')}\r\n`;
+}
+
+/** @param {Field} value */
+function csvField(value = '') {
+  if (typeof value !== 'string') return String(value);
+  const text = FORMULA.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** The first line above receipts. */
+export function receiptHead() {
+  return csvLine(RECEIPT_COLUMNS);
+}
+
+/** @param {Receipt} receipt */
+export function receiptRow(receipt) {
+  return csvLine(PATHS.map((path) => /** @type {Field} */ (path.reduce(member, receipt))));
+}
+
+/**
+ * @param {any} of
+ * @param {string} name
+ * @returns {unknown}
+ */
+function member(of, name) {
+  return of?.[name];
 }

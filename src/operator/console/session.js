@@ -1,17 +1,16 @@
-/** What the page knows of one gateway, and how it learns more. */
+/**
+ * What the page knows of one gateway, how it learns more, and when it looks again.
+ *
+ * @typedef {import('../../receipts/receipt.ts').Receipt} Receipt
+ * @typedef {import('./gateway.js').Readiness} Readiness
+ * @typedef {ReturnType<typeof import('./gateway.js').openGateway>} Gateway
+ * @typedef {ReturnType<typeof createSession>} Session
+ */
 
 import { createCalls } from './calls.js';
-import { catchUp, cursorAt } from './feed.js';
 import { Refusal } from './gateway.js';
 import { readHistory } from './history.js';
 import { createReceipts, isUndelivered } from './receipts.js';
-
-/**
- * @typedef {ReturnType<typeof import('./gateway.js').openGateway>} Gateway
- * @typedef {import('./gateway.js').Readiness} Readiness
- * @typedef {import('../../receipts/receipt.ts').Receipt} Receipt
- * @typedef {ReturnType<typeof createSession>} Session
- */
 
 /** Entries of a page at the first look, and of older pages. */
 const FIRST_PAGE = 500;
@@ -148,7 +147,7 @@ export function createSession(gateway) {
     /**
      * Reads a range back from now. Nothing of it is kept here.
      *
-     * @param {import('./ranges.js').Range} range
+     * @param {import('./history.js').Range} range
      * @param {import('./history.js').Progress} progress
      */
     readHistory: (range, progress) => readHistory(gateway, range, { ...progress, now: Date.now() }),
@@ -170,4 +169,139 @@ export function createSession(gateway) {
  */
 function paged(limit, cursor) {
   return cursor === undefined ? { limit } : { limit, cursor };
+}
+
+/**
+ * @template {{ readonly id: string }} T
+ * @typedef {object} Caught
+ * @property {readonly T[]} items Newest first, with known ones, which may have changed.
+ * @property {string | undefined} next Where to read on; undefined at the end of the feed.
+ * @property {boolean} joined Whether no entry is missing between these and the known ones.
+ */
+
+/**
+ * Reads the new entries of a feed that is paged newest first. Pages are taken whole: a receipt that
+ * another process wrote a little late is a few entries below the newest. Reading ends with the page
+ * that has a known entry.
+ *
+ * @template {{ readonly id: string }} T
+ * @param {(cursor: string | undefined) => Promise<import('./gateway.js').Page<T>>} read
+ * @param {(id: string) => boolean} known
+ * @param {{ readonly pages: number, readonly from?: string | undefined }} bounds
+ * @returns {Promise<Caught<T>>}
+ */
+export async function catchUp(read, known, { pages, from }) {
+  /** @type {T[]} */
+  const items = [];
+  let next = from;
+  for (let page = 0; page < pages; page += 1) {
+    const answer = await read(next);
+    items.push(...answer.items);
+    next = answer.next;
+    if (next === undefined || answer.items.some(({ id }) => known(id))) return { items, next, joined: true };
+  }
+  return { items, next, joined: false };
+}
+
+/**
+ * A cursor whose page begins with this receipt: the next id, which has the last 12 hex digits + 1.
+ *
+ * @param {string} id
+ */
+export function cursorAt(id) {
+  const tail = (Number.parseInt(id.slice(-12), 16) + 1).toString(16).padStart(12, '0');
+  return `${id.slice(0, -12)}${tail}`;
+}
+
+/**
+ * @typedef {{ readonly kind: 'live', readonly at: number }
+ *   | { readonly kind: 'hidden' }
+ *   | { readonly kind: 'retrying', readonly refusal: Refusal, readonly at: number }
+ *   | { readonly kind: 'ended', readonly refusal: Refusal }} WatchState `at`: of the last look, or
+ *   of the next one when retrying, milliseconds.
+ */
+
+/** Between two looks, milliseconds. */
+export const LOOK_EVERY_MS = 2_000;
+/** Longest wait after failures, unless the gateway asks for a longer one, milliseconds. */
+export const LONGEST_WAIT_MS = 30_000;
+/** Longest wait that a gateway can ask for, milliseconds. */
+export const LONGEST_RETRY_AFTER_MS = 300_000;
+
+/**
+ * @param {{
+ *   readonly look: () => Promise<void>,
+ *   readonly onState: (state: WatchState) => void,
+ *   readonly visible?: () => boolean,
+ * }} parts `look` rejects with a Refusal; after a final one the watch ends.
+ */
+export function createWatch({ look, onState, visible = () => true }) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  let failures = 0;
+  let looking = false;
+  let ended = false;
+
+  /** @param {number} ms */
+  const again = (ms) => {
+    clearTimeout(timer);
+    timer = setTimeout(turn, ms);
+  };
+
+  const turn = async () => {
+    if (looking || ended) return;
+    if (!visible()) {
+      onState({ kind: 'hidden' });
+      return;
+    }
+    looking = true;
+    clearTimeout(timer);
+    try {
+      await look();
+      failures = 0;
+      if (ended) return;
+      onState({ kind: 'live', at: Date.now() });
+      again(LOOK_EVERY_MS);
+    } catch (thrown) {
+      if (!ended) failed(thrown);
+    } finally {
+      looking = false;
+    }
+  };
+
+  /** @param {unknown} thrown */
+  const failed = (thrown) => {
+    // Anything else is a bug of the page: it is logged, and the watch goes on.
+    if (!(thrown instanceof Refusal)) console.error(thrown);
+    const refusal = thrown instanceof Refusal ? thrown : new Refusal('strange');
+    if (refusal.final) {
+      ended = true;
+      onState({ kind: 'ended', refusal });
+      return;
+    }
+    failures += 1;
+    const wait = waitAfter(failures, refusal.retryAfterS);
+    onState({ kind: 'retrying', refusal, at: Date.now() + wait });
+    again(wait);
+  };
+
+  return {
+    /** Looks at once: at the beginning, when the page is visible again, or on request. */
+    now: turn,
+    end() {
+      ended = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/**
+ * Twice as long after each failure, and at least as long as the gateway asked for.
+ *
+ * @param {number} failures In a row, from 1.
+ * @param {number | undefined} retryAfterS
+ */
+export function waitAfter(failures, retryAfterS) {
+  const own = Math.min(LOOK_EVERY_MS * 2 ** Math.min(failures - 1, 10), LONGEST_WAIT_MS);
+  return Math.max(own, Math.min((retryAfterS ?? 0) * 1_000, LONGEST_RETRY_AFTER_MS));
 }
