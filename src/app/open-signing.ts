@@ -1,7 +1,7 @@
 /** Opens what signs for buyers, of a configuration that has a key for it. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
-import { hostKey } from '../crypto/host-key.ts';
+import { hostKey } from '../crypto/signing-key.ts';
 import { createPurchaseSigner, type PurchaseSigner } from '../payments/delivery/purchase-signer.ts';
 import type { OfferSigner } from '../payments/x402/wire/offers.ts';
 import { signedOffer } from '../payments/x402/wire/payment-response.ts';

@@ -5,8 +5,7 @@
 
 import type { RequestHandler, Router } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { DID_PATH, didDocument, didWebOf } from '../crypto/host-key.ts';
-import { KEY_SET_PATH, keySet, signingKey } from '../crypto/signing-key.ts';
+import { DID_PATH, didDocument, didWebOf, KEY_SET_PATH, keySet, signingKey } from '../crypto/signing-key.ts';
 import { checkoutKeysOf } from '../mandates/ap2/checkout.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import type { AdapterHealths } from '../resources/discovery.ts';

@@ -1,8 +1,7 @@
 /** The table of routes for `acg validate`: what becomes of a request at each configured path. */
 
 import { DISCOVERY_PATH } from '../checkouts/operations.ts';
-import { DID_PATH } from '../crypto/host-key.ts';
-import { KEY_SET_PATH } from '../crypto/signing-key.ts';
+import { DID_PATH, KEY_SET_PATH } from '../crypto/signing-key.ts';
 import { createPathGuard } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import { USUALLY_INTERNAL } from '../passthrough/settings.ts';

@@ -1,11 +1,11 @@
 /**
  * The gateway's own P-256 keys: read from the configuration, used for checkouts, receipts and
- * discovery, and published as a key set.
+ * discovery, and published as a key set or under the DID of the merchant's host.
  */
 
 import { createHash, createPrivateKey, createPublicKey, type JsonWebKeyInput, type KeyObject, sign } from 'node:crypto';
 import { canonicalJson } from '../json/canonical.ts';
-import type { Json } from '../json/types.ts';
+import type { Json, JsonObject } from '../json/types.ts';
 
 /** The public half of a P-256 key (RFC 7517, RFC 7518 section 6.2), ready to be published. */
 export interface PublicJwk {
@@ -108,4 +108,67 @@ function encoded(text: string): string {
 /** A JWK Set (RFC 7517, section 5): with it readers verify what these keys signed. */
 export function keySet(keys: readonly PublicJwk[]): { readonly keys: readonly PublicJwk[] } {
   return { keys };
+}
+
+export interface HostKey {
+  /** The DID URL of the key. */
+  readonly kid: string;
+  /**
+   * A compact JWS (RFC 7515, ES256) over the canonical form (RFC 8785) of a payload. `typ`: the
+   * kind of document, where it is not the official package's.
+   */
+  sign(payload: JsonObject, typ?: string): string;
+}
+
+/**
+ * The key in a PEM, as one of the host of `publicBaseUrl`.
+ * @throws Error for a key that the configuration must have refused
+ */
+export function hostKey(pem: string, publicBaseUrl: string): HostKey {
+  const key = signingKey(pem);
+  const kid = didUrlOf(didWebOf(publicBaseUrl), key.publicJwk);
+  const signers = new Map<string | undefined, (payload: string) => string>();
+  const signerOf = (typ: string | undefined) => {
+    const signer = compactSigner(key, { alg: key.publicJwk.alg, kid, ...(typ === undefined ? {} : { typ }) });
+    signers.set(typ, signer);
+    return signer;
+  };
+  return { kid, sign: (payload, typ) => (signers.get(typ) ?? signerOf(typ))(canonicalJson(payload)) };
+}
+
+/** Signs payloads as compact JWS (RFC 7515) under one head. */
+export function compactSigner(key: SigningKey, head: JsonObject): (payload: string) => string {
+  const before = encoded(JSON.stringify(head));
+  return function signed(payload) {
+    const input = `${before}.${encoded(payload)}`;
+    return `${input}.${key.sign(input)}`;
+  };
+}
+
+/** Where the document of the DID is. */
+export const DID_PATH = '/.well-known/did.json';
+
+/** The did:web of the host of a URL. */
+export function didWebOf(url: string): string {
+  return `did:web:${encodeURIComponent(new URL(url).host)}`;
+}
+
+/** The name of a key as signatures have it: a DID URL. */
+export function didUrlOf(did: string, { kid }: Pick<PublicJwk, 'kid'>): string {
+  return `${did}#${kid}`;
+}
+
+/** The document of a DID whose keys make assertions (DID 1.0, sections 5.2 and 5.3.2). */
+export function didDocument(did: string, keys: readonly PublicJwk[]) {
+  return {
+    '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'],
+    id: did,
+    verificationMethod: keys.map((publicKeyJwk) => ({
+      id: didUrlOf(did, publicKeyJwk),
+      type: 'JsonWebKey2020',
+      controller: did,
+      publicKeyJwk,
+    })),
+    assertionMethod: keys.map((key) => didUrlOf(did, key)),
+  };
 }

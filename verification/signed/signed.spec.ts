@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { didDocument } from '../../src/crypto/host-key.ts';
-import { publicJwk } from '../../src/crypto/signing-key.ts';
+import { didDocument, publicJwk } from '../../src/crypto/signing-key.ts';
 import { canonicalJson } from '../../src/json/canonical.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { judge } from '../../tools/verify-receipt/command.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { HEARTBEAT_MS, STALLED_MS } from '../../../src/operator/api/stream-reader.ts';
+import { HEARTBEAT_MS, STALLED_MS } from '../../../src/operator/api/stream.ts';
 import { eventually } from '../../support/records.ts';
 import { append, atRest, openEmbeddedBed } from './stream-bed.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { hostKey } from '../../../src/crypto/host-key.ts';
+import { hostKey } from '../../../src/crypto/signing-key.ts';
 import { createPurchaseSigner } from '../../../src/payments/delivery/purchase-signer.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { settledResponse } from '../../../src/payments/x402/wire/payment-response.ts';

@@ -4,7 +4,7 @@
  */
 
 import { hash } from 'node:crypto';
-import type { SigningKey } from '../../crypto/signing-key.ts';
+import { compactSigner, type SigningKey } from '../../crypto/signing-key.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { type MandateReference, Refused } from './reasons.ts';
@@ -156,15 +156,8 @@ export function decodeBase64url(text: string): Buffer | undefined {
 /** Signs claims as compact JWS of one `typ`. */
 export function createCompactSigner(typ: string, key: SigningKey): (claims: JsonObject) => string {
   const { alg, kid } = key.publicJwk;
-  const head = encoded(JSON.stringify({ alg, typ, kid }));
-  return function signed(claims) {
-    const input = `${head}.${encoded(JSON.stringify(claims))}`;
-    return `${input}.${key.sign(input)}`;
-  };
-}
-
-function encoded(text: string): string {
-  return Buffer.from(text, 'utf8').toString('base64url');
+  const sign = compactSigner(key, { alg, typ, kid });
+  return (claims) => sign(JSON.stringify(claims));
 }
 
 /** Where in a token a value stands, as far as it matters for what may be withheld there. */

@@ -173,7 +173,7 @@ function apart(count, what) {
 
 /**
  * @template {{ readonly id: string }} T
- * @param {(query: Readonly<Record<string, string>>) => Promise<import('./gateway.js').Page<T>>} read
+ * @param {(query: import('./gateway.js').Query) => Promise<import('./gateway.js').Page<T>>} read
  * @param {{
  *   readonly now: number,
  *   readonly until: number,

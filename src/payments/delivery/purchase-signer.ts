@@ -3,7 +3,7 @@
  * accepted, and the gateway's own statement of what was delivered for it.
  */
 
-import type { HostKey } from '../../crypto/host-key.ts';
+import type { HostKey } from '../../crypto/signing-key.ts';
 import type { ReceiptDigests } from '../../receipts/receipt.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
 import { invokeUrl } from '../x402/wire/challenge.ts';

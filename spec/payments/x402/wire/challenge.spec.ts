@@ -5,7 +5,7 @@ import { isPaymentRequiredV2 } from '@x402/core/schemas';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
-import { hostKey } from '../../../../src/crypto/host-key.ts';
+import { hostKey } from '../../../../src/crypto/signing-key.ts';
 import {
   challengeFor,
   inPlaceUrl,

@@ -3,7 +3,7 @@
  * the extension `offer-receipt` of x402.
  */
 
-import type { HostKey } from '../../../crypto/host-key.ts';
+import type { HostKey } from '../../../crypto/signing-key.ts';
 import type { PaymentDetails } from '../../../errors.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { Offer } from './offers.ts';
