@@ -13,7 +13,8 @@ export interface FacilitatorCall {
 
 /** An answer that a facilitator should never give, or that a network makes of it. */
 export type ScriptedAnswer =
-  | { readonly kind: 'json'; readonly status?: number; readonly body: unknown }
+  /** `behind`: bytes that nothing asked for, after the answer on the same connection. */
+  | { readonly kind: 'json'; readonly status?: number; readonly body: unknown; readonly behind?: string }
   | {
       readonly kind: 'text';
       readonly status?: number;
@@ -111,6 +112,7 @@ function give(response: ServerResponse, answer: ScriptedAnswer): void {
   switch (answer.kind) {
     case 'json':
       response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
+      if (answer.behind !== undefined) response.socket?.write(answer.behind);
       return;
     case 'text':
       response.writeHead(answer.status ?? 200, { 'content-type': answer.type, ...answer.headers }).end(answer.body);

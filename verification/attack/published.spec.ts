@@ -7,18 +7,15 @@ import { decode, encode } from '../../spec/e2e/proofs.ts';
 import { termsFor } from '../../spec/payments/x402/signing.ts';
 import { chainActors } from '../../spec/payments/x402/stage.ts';
 import { createBuyer } from '../../spec/support/buyer.ts';
-import { type HostileFacilitator, startHostileFacilitator } from '../../spec/support/hostile-facilitator.ts';
-import { eventually, receiptWhen } from '../../spec/support/records.ts';
+import { receiptWhen } from '../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
 import { attack } from './catalogue.ts';
-import { submit } from './facilitator/stage.ts';
 import { ALL_CHANNELS, buy, CHANNELS, causedBy, type Seen } from './payments/channels.ts';
 
 /** What the published attacks buy. */
 const INPUT = { city: 'Berlin' };
 const RESOURCE = { resourceId: 'market_report', input: INPUT };
 const PRICE_UNITS = 10_000n;
-const NETWORK = 'eip155:31337';
 
 describe('published attacks on payments, tokens and keys, as published', () => {
   let testbed: Testbed;
@@ -121,51 +118,6 @@ describe('published attacks on payments, tokens and keys, as published', () => {
           assert.ok(outcome !== 'failed' || open.includes(code ?? ''), code ?? '');
       });
       assert.deepEqual(gone, [PRICE_UNITS, 1]);
-    },
-  );
-});
-
-describe('published attacks on facilitators, as published', () => {
-  let liar: HostileFacilitator;
-  let testbed: Testbed;
-  before(async () => {
-    liar = await startHostileFacilitator(NETWORK);
-    testbed = await openTestbed({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
-  });
-  after(async () => {
-    await testbed.close();
-    await liar.stop();
-  });
-
-  attack(
-    ['I2', 'X18'],
-    'arXiv 2605.30998, denial of settlement: a nonce that timed out neither buys twice nor loses its payment',
-    async () => {
-      const proof = await testbed.proof('market_report', INPUT);
-      let settled: Promise<unknown> | undefined;
-      liar.script({
-        settle: async () => {
-          settled ??= submit(testbed.chain, proof);
-          await settled;
-          return { kind: 'reset' };
-        },
-      });
-      const answers = await Promise.all(
-        Array.from({ length: 12 }, (_, at) =>
-          buy(testbed.gateway.url, CHANNELS[at % CHANNELS.length] ?? 'http', { ...RESOURCE, proof }),
-        ),
-      );
-      for (const { outcome, code } of answers)
-        assert.ok(
-          outcome === 'delivered' || code === 'PAYMENT_REPLAYED' || code === 'PAYMENT_SETTLEMENT_FAILED',
-          code ?? '',
-        );
-      const last = await eventually(async () => {
-        const seen = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof });
-        return seen.outcome === 'delivered' || seen.state === 'delivered' ? seen : undefined;
-      }, 'what was paid for');
-      assert.notEqual(last.outcome, 'asked');
-      assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [PRICE_UNITS, 1]);
     },
   );
 });

@@ -119,14 +119,3 @@ export async function proofMaker({ chain, url }: Pick<Target, 'chain' | 'url'>):
       buyer.pay((await askPrice(url, resourceId, JSON.stringify(input))).paymentRequired),
   };
 }
-
-/**
- * The same proof in another spelling: `length` characters of base64 without padding, filled up with
- * the white space of JSON.
- */
-export function spelledAt(proof: string, length: number): string {
-  const json = Buffer.from(proof, 'base64').toString('utf8').trimEnd();
-  return Buffer.from(json.padEnd(Math.floor((length * 3) / 4)))
-    .toString('base64')
-    .replace(/=+$/, '');
-}

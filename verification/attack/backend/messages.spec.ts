@@ -94,20 +94,4 @@ describe('a connection that the backend has poisoned', () => {
         assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', `{"caller":${caller}}`]);
       }
     });
-
-  attack(['H6', 'X3'], 'a paid POST that may not be repeated is sent once when its connection breaks', async () => {
-    for (const action of ['HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf', 'HTTP/1.1 2']) {
-      stage.behave(wellFormed('{"warm":true}'));
-      await stage.call('http', 'gift');
-      const asked = stage.backend.requests.length;
-      stage.behave((socket) => void socket.write(action, () => socket.resetAndDestroy()));
-      const proof = await stage.proof('single');
-      const seen = await stage.call('mcp', 'single', proof);
-      assert.deepEqual([seen.outcome, seen.code, seen.state], ['failed', 'BACKEND_ERROR', 'undelivered']);
-      stage.behave(wellFormed('{"second":true}'));
-      const again = await stage.call('http', 'single', proof);
-      assert.deepEqual([again.outcome, again.code, again.state], ['failed', 'PAYMENT_REPLAYED', 'undelivered']);
-      assert.equal(stage.backend.requests.length, asked + 1);
-    }
-  });
 });

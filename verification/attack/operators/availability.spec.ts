@@ -7,7 +7,7 @@ import { askPrice } from '../../../spec/support/purchase.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { startWorld } from '../../../spec/support/world.ts';
 import { LEASE_MS } from '../../../src/payments/settlement/attempt.ts';
-import { attack, proven, times } from '../catalogue.ts';
+import { attack, times } from '../catalogue.ts';
 import { formOf, openTarget, type Target, targetOf } from '../target.ts';
 import { answerTo, HOST, head, JSON_TYPE, type WireAnswer } from '../wire/conversation.ts';
 
@@ -59,26 +59,6 @@ describe('a gateway that receives too many calls', () => {
     }
     assert.ok(statuses.filter((status) => status === 429).length >= 10, statuses.join());
   });
-  proven('D4', 'spec/server/limits/client-address.spec.ts', 'a header of 32 KiB is read from its end only');
-  proven('D3', 'spec/time/recent-map.spec.ts', 'never has more keys than its bound');
-  proven('D3', 'spec/server/limits/rates.spec.ts', 'of more clients than are remembered cost no more memory');
-  proven('D2', 'spec/e2e/near-money.spec.ts', 'GATEWAY_BUSY 503 above the cap on calls in flight');
-  proven('D2', 'spec/e2e/near-money.spec.ts', 'callers that leave do not free slots beyond the cap');
-  proven(
-    'D7',
-    'spec/e2e/lifecycle.spec.ts',
-    'SIGTERM: a paid call that runs is delivered, new calls are still served for a while, exit 0',
-  );
-  proven(
-    'D8',
-    'spec/telemetry/log/log.spec.ts',
-    'has ten lines a second of one failure, and one with the number of the others',
-  );
-  proven(
-    'P5',
-    'spec/sidecar/exposure.spec.ts',
-    'reports a backend on an address of the pod once, and again when it listens there no longer',
-  );
 });
 
 describe('a store that unpaid calls fill', () => {

@@ -3,7 +3,7 @@ import { after, before, describe } from 'node:test';
 import { Redis } from 'ioredis';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { startWorld } from '../../../spec/support/world.ts';
-import { attack, proven } from '../catalogue.ts';
+import { attack } from '../catalogue.ts';
 import { formOf, type ProofMaker, proofMaker, type Target, targetOf } from '../target.ts';
 import { answerTo, HOST, head, JSON_TYPE, type WireAnswer } from '../wire/conversation.ts';
 
@@ -105,14 +105,4 @@ describe('ids with store commands in them', () => {
     }
     await target.stillSells();
   });
-
-  proven(
-    'O7',
-    'spec/telemetry/log/log.spec.ts',
-    'a configured secret that a peer quotes does not get through, in any spelling JSON has for it',
-  );
-  proven('O7', 'spec/e2e/secrets.spec.ts', 'come out in no log line, event, receipt, error or stored value');
-  proven('O7', 'spec/e2e/canary.spec.ts', 'are in nothing that comes out');
-  proven('O7', 'spec/e2e/canary.spec.ts', 'are not in Redis, but for the proof of a payment that is not at an end');
-  proven('O7', 'spec/e2e/canary.spec.ts', 'would be noticed, in every spelling');
 });

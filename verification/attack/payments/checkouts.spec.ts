@@ -1,4 +1,3 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: titles as they are spelled there.
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import {
@@ -9,7 +8,7 @@ import {
 } from '../../../spec/adapters/acp/testbed.ts';
 import type { Answered } from '../../../spec/e2e/ask.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
-import { attack, proven, times } from '../catalogue.ts';
+import { attack, times } from '../catalogue.ts';
 
 const AT_ONCE = times(12, 60);
 
@@ -52,29 +51,4 @@ describe('attacks with the keys of checkouts', () => {
       assertAcpError(answer, 409, 'checkout_session_conflict');
     assert.equal(open.backend.orders(id), 1);
   });
-
-  proven('A6', 'spec/checkouts/names.spec.ts', 'ignores ${name}');
-  proven(
-    'A6',
-    'spec/checkouts/names.spec.ts',
-    'make the same key another one for another client, operation, session, deployment, key or secret',
-  );
-  proven(
-    'A6',
-    'spec/adapters/acp/response.spec.ts',
-    'is a conflict when the body is another one, and the backend is not called',
-  );
-  proven('A6', 'spec/adapters/acp/response.spec.ts', 'is a new one for another client: each has its own keys');
-  proven(
-    ['A6', 'H3'],
-    'spec/adapters/acp/clients.spec.ts',
-    'must come once: two are refused, even when one of them is right',
-  );
-  proven(
-    'A6',
-    'verification/chaos/checkout/deaths.spec.ts',
-    'with calls of every operation at the backend: 409 until the leases end, one answer each, complete and cancel read back',
-  );
-  proven(['A6', 'O7'], 'spec/adapters/acp/events.spec.ts', 'hold nothing of the caller’s or the backend’s');
-  proven(['A6', 'O7'], 'spec/e2e/canary-acp.spec.ts', 'comes out nowhere');
 });

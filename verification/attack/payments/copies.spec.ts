@@ -4,7 +4,7 @@ import { ask } from '../../../spec/e2e/ask.ts';
 import { found, spellingsOfOneAuthorization } from '../../../spec/e2e/proofs.ts';
 import { receiptWhen } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
-import { attack, measured, proven, times } from '../catalogue.ts';
+import { attack, measured, times } from '../catalogue.ts';
 import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
@@ -95,19 +95,6 @@ describe('one proof, brought any number of times', () => {
     },
     { timeout: REPLAYED_MS + 60_000 },
   );
-
-  proven('X1', 'spec/e2e/one-payment.spec.ts', 'nine spellings of one base64 text: one is accepted');
-  proven(
-    'X1',
-    'spec/payments/x402/wire/header-codec.spec.ts',
-    'answers anything with a verdict, never with an exception',
-  );
-  proven(
-    'X2',
-    'spec/e2e/one-payment.spec.ts',
-    'twenty spellings of one signature in parallel: one settlement, one call to the merchant, one answer for all',
-  );
-  proven('X3', 'spec/e2e/join.spec.ts', 'with one key: the same');
 });
 
 /** No answer and no second 402 for an authorization that has paid. */

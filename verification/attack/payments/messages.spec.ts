@@ -1,11 +1,10 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: titles as they are spelled there.
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { callTool, postMcp } from '../../../spec/adapters/mcp/post.ts';
 import { changed, load, problemsOfText } from '../../../spec/config/document/document.ts';
 import { ask } from '../../../spec/e2e/ask.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
-import { attack, proven } from '../catalogue.ts';
+import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS } from './channels.ts';
 
 describe('messages that ask for more than a call', () => {
@@ -48,30 +47,9 @@ describe('messages that ask for more than a call', () => {
     for (const sink of [...seen, ...gateway.logLines])
       assert.ok(!sink.includes(proof.slice(0, 40)) && !sink.includes('_payment'));
   });
-
-  proven('A3', 'spec/adapters/a2a/request.spec.ts', 'throws for no value in any position of a message');
-  proven('A3', 'spec/adapters/a2a/request.spec.ts', '5 a notification runs nothing');
-});
-
-describe('attacks with mandates', () => {
-  proven('A1', 'verification/mandates/flips.spec.ts', 'is never accepted as a new mandate');
-  proven(
-    'A1',
-    'spec/e2e/mandates-refused.spec.ts',
-    'the same mandate buys once; the second payment is not touched and buys with another',
-  );
-  proven(
-    'A1',
-    'spec/e2e/mandates-store-loss.spec.ts',
-    'is refused under a fresh checkout as well when it is open, the log states why, and the operator may accept it',
-  );
-  proven('A2', 'spec/e2e/mandates-refused.spec.ts', 'one open mandate, closed twice, buys once');
-  proven('A2', 'spec/e2e/mandates-race.spec.ts', 'copies of one call share one mandate and one settlement');
-  proven('A2', 'spec/e2e/mandates-policy.spec.ts', 'refuses any other payment of the same payer, and takes the one');
 });
 
 describe('texts and prices of a configuration', () => {
-  proven(['A8', 'I1'], 'spec/resources/schemas/text.spec.ts', 'refuses ${JSON.stringify(bad)}');
   attack(['A8', 'I1'], 'a name or description that hides text is refused', () => {
     for (const member of ['name', 'description']) {
       const problems = problemsOfText(JSON.stringify(changed({ [`resources.report.${member}`]: 'Report\u202e' })));
@@ -91,8 +69,4 @@ describe('texts and prices of a configuration', () => {
     const [resource] = load({ 'resources.report.pricing.amount': '9007199254740993' }).resources;
     assert.equal(resource?.pricing.type === 'fixed' && resource.pricing.units, 9_007_199_254_740_993_000_000n);
   });
-  const amounts = 'spec/payments/pricing/amount.spec.ts';
-  proven('X20', amounts, 'reads ${text.slice(0, 20)} with ${decimals} decimals exactly');
-  proven('X20', amounts, 'refuses ${JSON.stringify(text.slice(0, 20))} with ${decimals} decimals as ${reason}');
-  proven('X20', amounts, 'reads any text as a second parser does, or refuses it');
 });

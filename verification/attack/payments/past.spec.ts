@@ -7,12 +7,11 @@ import { decodeFunctionData, type Hex } from 'viem';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
 import { termsFor } from '../../../spec/payments/x402/signing.ts';
 import { chainActors } from '../../../spec/payments/x402/stage.ts';
-import { openGateway } from '../../../spec/support/gateway.ts';
 import { receiptWhen } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
-import { attack, proven } from '../catalogue.ts';
+import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS, buy, CHANNELS, type Channel, causedBy, type Purchase, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
@@ -83,29 +82,6 @@ describe('a proof that is cancelled, used or for another offer', () => {
         assert.deepEqual(gone, [10_000n, 1]);
       },
     );
-
-    attack(
-      ['X5', 'I2', 'I6'],
-      `signed for one resource, brought over ${channel} for another of the same price: buys nothing`,
-      async () => {
-        const gone = await came(async () => {
-          const proof = await testbed.proof('noisy');
-          for (const other of CHANNELS) {
-            const seen = await bring(other, { resourceId: 'greeting', proof });
-            assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
-          }
-          assert.equal((await bring(channel, { resourceId: 'noisy', proof })).outcome, 'delivered');
-          const unnamed = decode(proof);
-          delete unnamed.resource;
-          for (const other of CHANNELS)
-            for (const again of [proof, encode(unnamed)]) {
-              const seen = await bring(other, { resourceId: 'greeting', proof: again });
-              assert.deepEqual([seen.outcome, seen.code], ['failed', 'PAYMENT_REPLAYED']);
-            }
-        });
-        assert.deepEqual(gone, [1_000n, 1]);
-      },
-    );
   }
 
   attack(['X5', 'I6'], 'without a resource buys the first of two siblings that it is brought for', async () => {
@@ -122,89 +98,6 @@ describe('a proof that is cancelled, used or for another offer', () => {
     });
     assert.deepEqual(gone, [1_000n, 1]);
   });
-
-  const pricedAt = (amount: string) => ({
-    ...ALL_CHANNELS.resources,
-    market_report: { ...ALL_CHANNELS.resources['market_report'], pricing: { type: 'fixed', amount, currency: 'TUSD' } },
-  });
-  const CHANGES = {
-    'a higher price': { resources: pricedAt('0.02') },
-    'a lower price': { resources: pricedAt('0.005') },
-    'another time to pay': { payments: { x402: { maxTimeoutSeconds: 60 } } },
-    'another payee': { payments: { x402: { payTo: '0x1111111111111111111111111111111111111111' } } },
-  };
-  /** What the changed gateway answers on each channel, and what came of money and calls. */
-  const broughtAfter = async (change: keyof typeof CHANGES, proof: string) => {
-    const payTo = testbed.gateway.config.x402?.payTo ?? '';
-    const { chain, backend } = testbed;
-    const overrides = { ...ALL_CHANNELS, ...CHANGES[change] };
-    const facilitator = { mode: 'local' } as const;
-    const gateway = await openGateway({ chain, backendUrl: backend.url, facilitator, storage, payTo, overrides });
-    try {
-      const seen: unknown[] = [];
-      const gone = await came(async () => {
-        for (const channel of CHANNELS) {
-          const { outcome, reason } = await buy(gateway.url, channel, { ...RESOURCE, proof });
-          seen.push([outcome, reason]);
-        }
-      });
-      return { seen, gone };
-    } finally {
-      await gateway.close();
-    }
-  };
-  const REFUSED = CHANNELS.map(() => ['asked', 'invalid_payment_requirements']);
-  const withoutToken = (proof: string): string => {
-    const bare = decode(proof);
-    delete bare.extensions;
-    return encode(bare);
-  };
-  for (const change of ['a higher price', 'a lower price', 'another time to pay', 'another payee'] as const)
-    attack('X7', `signed before ${change}, and nothing shows that it was offered: refused, and free`, async () => {
-      const proof = withoutToken(await testbed.proof('market_report', INPUT));
-      assert.deepEqual(await broughtAfter(change, proof), { seen: REFUSED, gone: [0n, 0] });
-      assert.equal(
-        (await bring('http', { ...RESOURCE, proof })).outcome,
-        'delivered',
-        'where the offer stands it buys',
-      );
-    });
-  attack('X7', 'signed before another payee, with the token of its 402: refused, and free', async () => {
-    const proof = await testbed.proof('market_report', INPUT);
-    assert.deepEqual(await broughtAfter('another payee', proof), { seen: REFUSED, gone: [0n, 0] });
-  });
-  attack(
-    'X7',
-    'signed before a higher price, with the token of its 402: bought once, for what was signed',
-    async () => {
-      const proof = await testbed.proof('market_report', INPUT);
-      const { seen, gone } = await broughtAfter('a higher price', proof);
-      assert.deepEqual(seen[0], ['delivered', undefined]);
-      assert.deepEqual(gone, [10_000n, 1]);
-    },
-  );
-  attack('X7', 'signed for the price of a cheaper resource, with its token: refused, and free', async () => {
-    const cheap = decode(await testbed.proof('greeting'));
-    delete cheap.resource;
-    const gone = await came(async () => {
-      for (const channel of CHANNELS) {
-        const { outcome, reason } = await bring(channel, { ...RESOURCE, proof: encode(cheap) });
-        assert.deepEqual([outcome, reason], ['asked', 'invalid_payment_requirements']);
-      }
-    });
-    assert.deepEqual(gone, [0n, 0]);
-  });
-
-  proven(
-    'X14',
-    'spec/payments/x402/local/local-rail.spec.ts',
-    'refuses one cancelled between simulation and broadcast, although its own transaction was mined',
-  );
-  proven(
-    'X13',
-    'spec/payments/x402/local/local-rail.spec.ts',
-    'recognises a payment that a stranger slips in between simulation and broadcast',
-  );
 });
 
 describe('a proof that was read on the chain', () => {
@@ -240,18 +133,6 @@ describe('a proof that was read on the chain', () => {
         assert.deepEqual(gone, [0n, 0]);
       },
     );
-
-  attack('X17', 'rebuilt from the public calldata of a failed call with a key: collects nothing', async () => {
-    const call = { resourceId: 'flaky', input: { failures: 2 } };
-    const proof = await testbed.proof(call.resourceId, call.input);
-    const headers = { 'idempotency-key': 'the key of a failed call' };
-    const first = await bring('http', { ...call, proof, headers });
-    assert.deepEqual([first.outcome, first.state], ['failed', 'undelivered']);
-    const { payment } = await receiptWhen(testbed.gateway, first.requestId, false);
-    const rebuilt = await fromCalldata(testbed, String(payment?.externalReference), 'flaky', call.input);
-    for (const channel of CHANNELS)
-      assert.notEqual((await bring(channel, { ...call, proof: rebuilt })).outcome, 'delivered', channel);
-  });
 });
 
 /**

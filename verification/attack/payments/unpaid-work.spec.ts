@@ -145,30 +145,6 @@ describe('work for nothing from a merchant whose resources are settled after the
     },
   );
 
-  attack(
-    'X21',
-    `one coin in ${WALLETS} wallets whose calls run side by side: no more answers than the budget stay unpaid`,
-    async () => {
-      moved = Promise.withResolvers<void>();
-      const calls: Promise<Seen>[] = [];
-      let owner = await createBuyer(chain, COIN_UNITS);
-      for (let spent = 0; spent < WALLETS; spent += 1) {
-        const next = await createBuyer(chain, 0n);
-        const proof = await proofOf(owner, 'market_report', 1);
-        const arrived = backend.nextRequest('/');
-        const call = bring(proof, 'market_report', 1);
-        calls.push(call);
-        if (backend.requests.length < LIMITS.perNetwork) await Promise.race([arrived, call]);
-        await move(owner, next);
-        owner = next;
-      }
-      moved.resolve();
-      for (const { outcome, everything } of await Promise.all(calls)) assert.notEqual(outcome, 'delivered', everything);
-      assert.deepEqual([backend.requests.length, await income()], [LIMITS.perNetwork, 0n]);
-      assert.equal(await flowOf('market_report', 1), 'upfront');
-    },
-  );
-
   attack('X21', 'callers that leave while the backend works: no more answers than the budget stay unpaid', async () => {
     moved = Promise.withResolvers<void>();
     moved.resolve();

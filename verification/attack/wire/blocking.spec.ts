@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe } from 'node:test';
 import { FORMATS } from '../../../src/resources/patterns/formats.ts';
 import { MAX_MATCHED_LENGTH } from '../../../src/resources/schemas/closed-objects.ts';
-import { attack, measured, proven } from '../catalogue.ts';
+import { attack, measured } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 import { converse, ENTRANCES, HOST, head, JSON_TYPE } from './conversation.ts';
 
@@ -206,12 +206,4 @@ describe('inputs that are slow to check', () => {
     measured(t, 'longest block of the event loop, ms', most);
     assert.ok(most <= MAX_BLOCK_MS, `${most} ms`);
   });
-
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: the title as it is spelled there.
-  proven('B11', 'spec/resources/patterns/catastrophes.spec.ts', 'do not block a turn: ${catastrophe[0].slice(0, 60)}');
-  proven(
-    'B11',
-    'spec/resources/patterns/linear.spec.ts',
-    'means what the ordinary engine means: random patterns on short texts',
-  );
 });

@@ -1,10 +1,9 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: titles as they are spelled there.
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { MAX_JSON_DEPTH } from '../../../src/json/strict.ts';
 import { MAX_BODY_BYTES } from '../../../src/server/http/body.ts';
-import { attack, proven } from '../catalogue.ts';
+import { attack } from '../catalogue.ts';
 import { formOf, openTarget, type Target } from '../target.ts';
 import { answerTo, ENTRANCES, type Entrance, isRefusal, type WireAnswer } from './conversation.ts';
 
@@ -42,74 +41,28 @@ function bombs(): readonly Bomb[] {
   return made;
 }
 
-/** An input that no channel may accept; text is UTF-8. */
-interface HostileInput {
-  readonly name: string;
-  readonly input: string | Buffer;
-}
+const inString = (...inner: readonly number[]): Buffer =>
+  Buffer.concat([Buffer.from('{"a":"'), Buffer.from(inner), Buffer.from('"}')]);
 
-const bytes = (...given: readonly number[]): Buffer => Buffer.from(given);
-const inString = (inner: Buffer): Buffer => Buffer.concat([Buffer.from('{"a":"'), inner, Buffer.from('"}')]);
-
-/** Bytes that are no UTF-8, or that declare another encoding. */
-const ENCODINGS: readonly HostileInput[] = [
-  { name: 'a byte order mark inside', input: Buffer.concat([bytes(0xef, 0xbb, 0xbf), Buffer.from('{}')]) },
-  { name: 'UTF-16', input: Buffer.from('{"a":1}', 'utf16le') },
-  { name: 'UTF-7', input: '+AHsAIgBhACIAOgAxAH0-' },
-  { name: 'a byte that begins nothing', input: inString(bytes(0x80)) },
-  { name: 'a sequence that breaks off', input: inString(bytes(0xe2, 0x82)) },
-  { name: 'an overlong slash', input: inString(bytes(0xc0, 0xaf)) },
-  { name: 'an overlong NUL', input: inString(bytes(0xc0, 0x80)) },
-  { name: 'an encoded surrogate', input: inString(bytes(0xed, 0xa0, 0x80)) },
-  { name: 'beyond U+10FFFF', input: inString(bytes(0xf4, 0x90, 0x80, 0x80)) },
-  { name: 'Latin-1', input: inString(bytes(0xfc)) },
-  { name: 'a NUL between members', input: Buffer.from('{"a":1\0}') },
-  { name: 'a lone high surrogate', input: '{"a":"\\ud800"}' },
-  { name: 'a lone low surrogate', input: '{"a":"\\udc00"}' },
-  { name: 'surrogates in the wrong order', input: '{"a":"\\udc00\\ud800"}' },
-  { name: 'a lone surrogate as a name', input: '{"\\ud800":1}' },
-];
-
-/** Texts that two parsers read differently. */
-const AMBIGUITIES: readonly HostileInput[] = [
-  { name: 'a name twice', input: '{"amount":"1","amount":"2"}' },
-  { name: 'a name twice, the same', input: '{"amount":"1","amount":"1"}' },
-  { name: 'a name twice, deep', input: '{"a":[{"b":{"c":1,"d":2,"c":3}}]}' },
-  { name: 'a name twice, once escaped', input: '{"amount":1,"\\u0061mount":2}' },
-  { name: 'a name twice, once with an escaped slash', input: '{"a/b":1,"a\\/b":2}' },
-  { name: 'an empty name twice', input: '{"":1,"":2}' },
-  { name: 'a comment', input: '{"a":1/*,"b":2*/}' },
-  { name: 'a comma at the end', input: '{"a":1,}' },
-  { name: 'single quotes', input: "{'a':1}" },
-  { name: 'a name without quotes', input: '{a:1}' },
-  { name: 'NaN', input: '{"a":NaN}' },
-  { name: 'Infinity', input: '{"a":-Infinity}' },
-  { name: 'a hexadecimal number', input: '{"a":0x10}' },
-  { name: 'an octal number', input: '{"a":010}' },
-  { name: 'a number with plus', input: '{"a":+1}' },
-  { name: 'a number without digits before the point', input: '{"a":.5}' },
-  { name: 'a line break in a string', input: '{"a":"\n"}' },
-  { name: 'two documents', input: '{"a":1}{"b":2}' },
-];
-
-/** Numbers that a double does not hold. */
-const NUMBERS: readonly HostileInput[] = [
-  '12345678901234567890',
-  '9007199254740993',
-  '-9007199254740993',
-  '1e400',
-  '-1e400',
-].map((number) => ({ name: number, input: `{"a":[${number}]}` }));
-
-/** Members that reach a prototype in a careless copy. */
-const PROTOTYPES: readonly HostileInput[] = [
-  '{"__proto__":{"polluted":1}}',
-  '{"a":{"__proto__":null}}',
+/** Inputs that no channel may accept, of each kind that the strict parser knows; text is UTF-8. */
+const UNREADABLE: readonly (string | Buffer)[] = [
+  Buffer.from('{"a":1}', 'utf16le'),
+  '+AHsAIgBhACIAOgAxAH0-',
+  inString(0x80),
+  inString(0xc0, 0x80),
+  inString(0xed, 0xa0, 0x80),
+  '{"\\ud800":1}',
+  '{"amount":"1","amount":"1"}',
+  '{"a/b":1,"a\\/b":2}',
+  '{"a":1/*,"b":2*/}',
+  '{"a":-Infinity}',
+  '{"a":0x10}',
+  '{"a":1}{"b":2}',
+  '{"a":[-9007199254740993]}',
+  '{"a":[1e400]}',
   '{"a":[{"b":{"constructor":{"prototype":{"polluted":1}}}}]}',
-  '{"prototype":1}',
   '{"\\u005f_proto__":{"polluted":1}}',
-  '{"__proto__":1,"a":2}',
-].map((input) => ({ name: input, input }));
+];
 
 describe('bodies', () => {
   let target: Target;
@@ -127,21 +80,6 @@ describe('bodies', () => {
     return answer;
   }
 
-  const allRefused = async (entrance: Entrance, inputs: readonly HostileInput[]): Promise<void> => {
-    for (const { name, input } of inputs) assert.ok(isRefusal(await bring(entrance, input)), name);
-  };
-
-  proven(
-    ['B1', 'I11'],
-    'spec/server/http/faults.spec.ts',
-    '413 goes out with the first byte too many of an endless upload, which is not drained',
-  );
-
-  const negotiation = 'spec/routes/negotiation.spec.ts';
-  proven('B1', negotiation, 'may have ${MAX_BODY_BYTES} bytes, and is 413 with one more');
-  proven('B3', negotiation, 'is 415 as ${what}');
-  proven('B3', negotiation, 'is read as ${type}');
-
   for (const entrance of ENTRANCES) {
     const { name, levels } = entrance;
 
@@ -157,17 +95,12 @@ describe('bodies', () => {
       assert.ok(!isRefusal(await bring(entrance, '{}', identity)));
     });
 
-    attack('B4', `${name}: ${ENCODINGS.length} inputs that are no UTF-8 text are refused`, () =>
-      allRefused(entrance, ENCODINGS),
-    );
-    attack('B6', `${name}: ${AMBIGUITIES.length} inputs that two parsers read differently are refused`, () =>
-      allRefused(entrance, AMBIGUITIES),
-    );
-    attack('B8', `${name}: ${PROTOTYPES.length} inputs that name a prototype are refused`, () =>
-      allRefused(entrance, PROTOTYPES),
-    );
-    attack('B9', `${name}: ${NUMBERS.length} numbers that a double does not hold are refused`, () =>
-      allRefused(entrance, NUMBERS),
+    attack(
+      ['B4', 'B6', 'B8', 'B9'],
+      `${name}: ${UNREADABLE.length} inputs that parsers read differently are refused`,
+      async () => {
+        for (const input of UNREADABLE) assert.ok(isRefusal(await bring(entrance, input)), input.toString('latin1'));
+      },
     );
 
     attack('B7', `${name}: ${MAX_JSON_DEPTH} levels are read, one more and 131,072 are refused`, async () => {

@@ -248,7 +248,8 @@ export const HOST = 'Host: shop';
 export const JSON_TYPE = 'Content-Type: application/json';
 
 /** A call whose head has `lines` beside the usual ones, and behind it exactly `body`. */
-export const echo = (lines: readonly string[], body = ''): string => head(ECHO, HOST, JSON_TYPE, ...lines) + body;
+export const echo = (lines: readonly string[], body = '', id = 'free_echo'): string =>
+  head(ECHO.replace('free_echo', id), HOST, JSON_TYPE, ...lines) + body;
 
 /** A valid call. */
 export const good = (mark: string): string => echo([`Content-Length: ${marked(mark).length}`], marked(mark));
