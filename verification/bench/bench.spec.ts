@@ -38,10 +38,7 @@ describe('the benchmark', () => {
     assert.equal(turn?.id, 'hpm-logged');
     // A proxied request costs no less than 5 us and no more than 50 ms anywhere.
     assert.ok(turn.cpuNs > 5_000 && turn.cpuNs < 50_000_000, `${turn.cpuNs} ns a request`);
-    assert.ok(turn.perSecond > 10, `${turn.perSecond} a second`);
     assert.ok(turn.p50Ms > 0 && turn.p99Ms >= turn.p50Ms, `p50 ${turn.p50Ms} ms, p99 ${turn.p99Ms} ms`);
-    assert.ok(turn.residentBytes > 20_000_000, `${turn.residentBytes} bytes`);
-    assert.ok(turn.loadNs > 0);
   });
 
   it('takes the rounds of wide rows again with twice the turns, as often as it may', async () => {

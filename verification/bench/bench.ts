@@ -2,10 +2,9 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Contestant, NotAvailable } from './contestant.ts';
-import { type Load, type LoadReport, startLoad } from './load.ts';
-import { median, requireMeter, treeCpuNs, treeResidentBytes } from './meter.ts';
-import { chooseCores } from './program.ts';
-import { type Entries, type Stage, type Started, setStage } from './stage.ts';
+import type { LoadReport } from './load.ts';
+import { median, requireMeter, treeCpuNs } from './meter.ts';
+import { type Entries, type Ground, groundFor, type Started } from './stage.ts';
 
 /** One contestant's figures of one round. */
 export interface RoundFigures {
@@ -14,16 +13,12 @@ export interface RoundFigures {
   readonly turns: number;
   /** CPU of the contestant for one request, user and system, nanoseconds. */
   readonly cpuNs: number;
-  readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  readonly residentBytes: number;
   /**
    * Share of the time that the contestant was on a core; well below 1, the generator was slower.
    */
   readonly busy: number;
-  /** CPU of the load generator for one request, nanoseconds. */
-  readonly loadNs: number;
 }
 
 /** How turns are taken. */
@@ -79,11 +74,8 @@ export async function runBench(
   log: (line: string) => void = () => {},
 ): Promise<Outcome> {
   requireMeter();
-  const cores = chooseCores();
   await using ends = new AsyncDisposableStack();
-  const stage = await setStage(ends, { cores, signal, entries: options.entries });
-  const load = startLoad(cores.others);
-  ends.defer(() => load.stop());
+  const { stage, load } = await groundFor(ends, { entries: options.entries, signal });
 
   const missing = new Map<string, string>();
   const started: Started[] = [];
@@ -117,9 +109,7 @@ export function orderOfRound<T>(all: readonly T[], round: number): readonly T[] 
   return round % 2 === 0 ? all : all.toReversed();
 }
 
-interface Machinery {
-  readonly stage: Stage;
-  readonly load: Load;
+interface Machinery extends Ground {
   readonly signal: AbortSignal;
 }
 
@@ -171,10 +161,9 @@ async function takeRounds(
 }
 
 /** What one turn gave. */
-interface Turn extends Pick<LoadReport, 'requests' | 'elapsedMs' | 'p50Ms' | 'p99Ms' | 'ownNs'> {
+interface Turn extends Pick<LoadReport, 'requests' | 'elapsedMs' | 'p50Ms' | 'p99Ms'> {
   /** CPU of the contestant, user and system, nanoseconds. */
   readonly usedNs: number;
-  readonly residentBytes: number;
 }
 
 function figuresOf(id: string, turns: readonly Turn[]): RoundFigures {
@@ -189,12 +178,9 @@ function figuresOf(id: string, turns: readonly Turn[]): RoundFigures {
     id,
     turns: turns.length,
     cpuNs: usedNs / requests,
-    perSecond: (requests * 1_000) / elapsedMs,
     p50Ms: middle((turn) => turn.p50Ms),
     p99Ms: middle((turn) => turn.p99Ms),
-    residentBytes: middle((turn) => turn.residentBytes),
     busy: usedNs / 1e6 / elapsedMs,
-    loadNs: middle((turn) => turn.ownNs),
   };
 }
 
@@ -210,7 +196,7 @@ async function turnOf(
   const asked = facilitatorCalls === undefined ? undefined : await stage.facilitatorCounts();
   let before = 0;
   // Challenges that are asked for ahead are no part of the turn.
-  const { requests, elapsedMs, p50Ms, p99Ms, ownNs } = await load.fire({ ...task, seconds }, signal, () => {
+  const { requests, elapsedMs, p50Ms, p99Ms } = await load.fire({ ...task, seconds }, signal, () => {
     before = treeCpuNs(program.pid);
   });
   await delay(TAIL_MS, undefined, { signal });
@@ -223,7 +209,7 @@ async function turnOf(
       if (made !== wanted) throw new Error(`${made} calls of /${call} for ${requests} answers, not ${wanted}`);
     }
   }
-  return { requests, elapsedMs, p50Ms, p99Ms, ownNs, usedNs, residentBytes: treeResidentBytes(program.pid) };
+  return { requests, elapsedMs, p50Ms, p99Ms, usedNs };
 }
 
 /** Names the contestant that failed. */

@@ -52,7 +52,7 @@ export const START_SUITE = 'start';
 
 /** A measured program. It runs in a process of its own, on a core of its own when there are two. */
 export interface Contestant {
-  /** Short, for `--only` and the history. */
+  /** Short, for `--only`. */
   readonly id: string;
   readonly suite: Suite;
   /** The exact program. */

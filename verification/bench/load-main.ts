@@ -49,8 +49,6 @@ class Lane {
   #framer = new Framer();
   #round: Round | undefined;
   #sentAt = 0;
-  /** Which request of its round this connection waits for. */
-  #asked = 0;
   #asking = false;
 
   constructor(port: number) {
@@ -84,11 +82,10 @@ class Lane {
       round.leave();
       return;
     }
-    this.#asked = request.at;
     const send = (): void => {
       this.#sentAt = performance.now();
       this.#asking = true;
-      this.#socket?.write(request.bytes);
+      this.#socket?.write(request);
     };
     if (this.#socket === undefined) this.#connect(send);
     else send();
@@ -124,7 +121,7 @@ class Lane {
   #answered(message: Message, bytes: Buffer): void {
     if (!this.#asking) return;
     this.#asking = false;
-    this.#round?.count(performance.now() - this.#sentAt, this.#asked, message, bytes);
+    this.#round?.count(performance.now() - this.#sentAt, message, bytes);
     if (closes(message.head)) this.destroy();
     this.#next();
   }
@@ -141,8 +138,6 @@ class Round {
   #running = 0;
   #sent = 0;
   #good = 0;
-  #refused = 0;
-  readonly #settled: number[] = [];
   #failure: string | undefined;
 
   constructor(task: LoadTask, requests: readonly Buffer[]) {
@@ -157,25 +152,18 @@ class Round {
   }
 
   /** Undefined when all proofs are used. */
-  request(): { readonly at: number; readonly bytes: Buffer } | undefined {
-    const at = this.#task.question.pays === true ? this.#sent++ : 0;
-    const bytes = this.#requests[at];
-    return bytes === undefined ? undefined : { at, bytes };
+  request(): Buffer | undefined {
+    return this.#requests[this.#task.question.pays === true ? this.#sent++ : 0];
   }
 
-  count(ms: number, at: number, message: Message, bytes: Buffer): void {
+  count(ms: number, message: Message, bytes: Buffer): void {
     const problem = this.#problem(message, bytes);
-    const { retries, proofs } = this.#task;
-    if (problem === undefined) {
-      times[this.#good++] = ms;
-      if (proofs !== undefined) this.#settled.push(at);
-    } else if (proofs !== undefined || (retries === true && message.head.startsWith('HTTP/1.1 5'))) this.#refused += 1;
-    else this.fail(problem);
+    if (problem === undefined) times[this.#good++] = ms;
+    else if (this.#task.retries !== true || !message.head.startsWith('HTTP/1.1 5')) this.fail(problem);
   }
 
   broken(): void {
-    if (this.#task.retries === true || this.#task.proofs !== undefined) this.#refused += 1;
-    else this.fail('broke a connection');
+    if (this.#task.retries !== true) this.fail('broke a connection');
   }
 
   fail(why: string): void {
@@ -188,27 +176,15 @@ class Round {
   }
 
   async run(lanes: readonly Lane[]): Promise<LoadReport> {
-    const own = process.cpuUsage();
     const startedAt = performance.now();
     this.#ends = startedAt + this.#task.seconds * 1_000;
     this.#running = lanes.length;
     for (const lane of lanes) lane.run(this);
     await this.#done.promise;
     const elapsedMs = performance.now() - startedAt;
-    const { user, system } = process.cpuUsage(own);
     const sorted = times.subarray(0, this.#good).toSorted();
     const [p50Ms, p99Ms] = [percentile(sorted, 0.5), percentile(sorted, 0.99)];
-    const ownNs = ((user + system) * 1_000) / (this.#good + this.#refused);
-    return {
-      requests: this.#good,
-      refused: this.#refused,
-      settled: this.#settled,
-      elapsedMs,
-      p50Ms,
-      p99Ms,
-      ownNs,
-      failure: this.#failure,
-    };
+    return { requests: this.#good, elapsedMs, p50Ms, p99Ms, failure: this.#failure };
   }
 
   /** Undefined for a right answer. */
@@ -245,8 +221,7 @@ async function lanesFor({ origin, connections }: LoadTask): Promise<readonly Lan
 }
 
 async function requestsFor(task: LoadTask): Promise<readonly Buffer[]> {
-  const { question, origin, connections, proofs: given } = task;
-  if (given !== undefined) return given.map((proof) => requestBytes(task, proof));
+  const { question, origin, connections } = task;
   if (question.pays !== true) return [requestBytes(task)];
   const wanted = Math.ceil((rates.get(origin) ?? FIRST_RATE) * task.seconds * SPARE) + 2 * connections;
   const count = Math.min(MAX_PROOFS, wanted);
@@ -283,7 +258,7 @@ process.on('message', async (task: LoadTask | 'go') => {
     process.send?.(await work(task));
   } catch (error) {
     const failure = error instanceof Error ? error.message : String(error);
-    process.send?.({ requests: 0, refused: 0, settled: [], elapsedMs: 0, p50Ms: 0, p99Ms: 0, ownNs: 0, failure });
+    process.send?.({ requests: 0, elapsedMs: 0, p50Ms: 0, p99Ms: 0, failure });
   }
 });
 process.on('disconnect', () => process.exit(0));

@@ -15,11 +15,6 @@ export function treeCpuNs(pid: number): number {
   return processesBelow(pid).reduce((total, one) => total + cpuNs(one), 0);
 }
 
-/** Resident memory of a process and all processes below it, bytes. */
-export function treeResidentBytes(pid: number): number {
-  return processesBelow(pid).reduce((total, one) => total + residentBytes(one), 0);
-}
-
 /** The process itself first. Only itself where the kernel lists no children. */
 function processesBelow(pid: number): readonly number[] {
   const children = readdirSync(`/proc/${pid}/task`).flatMap((task) => childrenOf(`/proc/${pid}/task/${task}/children`));
@@ -38,7 +33,7 @@ function childrenOf(file: string): readonly number[] {
  * Nanoseconds that all threads of a process have been on a core so far, in user and system mode.
  * The time of an ended thread is lost; Node's pool and V8's helpers live as long as their process.
  */
-export function cpuNs(pid: number): number {
+function cpuNs(pid: number): number {
   const tasks = `/proc/${pid}/task`;
   let total = 0;
   for (const task of readdirSync(tasks)) {

@@ -4,10 +4,10 @@
  */
 
 import { mkdtemp, rm } from 'node:fs/promises';
-import { cpus, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Outcome, type RoundFigures, runBench } from './bench.ts';
+import { type Outcome, runBench } from './bench.ts';
 import { type Contestant, START_SUITE, SUITES, type Suite } from './contestant.ts';
 import { buildGateway, bundleOf } from './deployed.ts';
 import { GOALS, MEASURED_SUITES, type RowSuite } from './goals.ts';
@@ -75,15 +75,15 @@ async function main(): Promise<number> {
 
 async function measured(options: BenchOptions, plan: Plan, entries: Entries, signal: AbortSignal): Promise<number> {
   const rows: Row[] = [];
-  const all: Standing[] = [];
+  const starved: string[] = [];
   for (const suite of SUITES) {
     const parts = { options, entries, signal, tell: teller(suite) };
     const goals = plan.goals.filter((goal) => goal.suite === suite);
     const done = await unlessItFails(runSuite(suite, plan, parts), parts);
-    if ('missing' in done) rows.push(...goals.map((goal) => judge(goal, done)));
+    if (!('rounds' in done)) rows.push(...goals.map((goal) => judge(goal, done)));
     else {
-      rows.push(...done.rows);
-      all.push(...done.standings);
+      rows.push(...rowsOf(goals, done));
+      starved.push(...starvedOf(plan.contestants, done));
     }
   }
   for (const suite of options.measured) {
@@ -97,8 +97,6 @@ async function measured(options: BenchOptions, plan: Plan, entries: Entries, sig
     );
   }
   process.stdout.write(`${goalTable(rows, plan.contestants)}\n\n`);
-  process.stdout.write(`${historyLine(rows, all, options)}\n`);
-  const starved = all.filter(({ busy, id }) => busy < FAIR_SHARE && !id.includes('alone')).map(({ id }) => id);
   if (starved.length > 0) process.stderr.write(`Not a full core: ${starved.join(', ')} often had to wait.\n`);
   const lost = missed(rows);
   if (lost.length > 0) process.stdout.write(`Goals not met: ${lost.map(({ goal }) => goal.id).join(', ')}\n`);
@@ -124,24 +122,20 @@ async function unlessItFails<T extends object>(
 }
 
 /** Only the contestants of one suite run together: fewer programs share memory and caches. */
-async function runSuite(
-  suite: Suite,
-  plan: Plan,
-  { options, entries, signal, tell }: RunParts,
-): Promise<{ readonly rows: readonly Row[]; readonly standings: readonly Standing[] }> {
+async function runSuite(suite: Suite, plan: Plan, { options, entries, signal, tell }: RunParts): Promise<Outcome> {
   const contestants = plan.contestants.filter((one) => one.suite === suite);
   const goals = plan.goals.filter((goal) => goal.suite === suite);
-  if (contestants.length === 0) return { rows: [], standings: [] };
-  const outcomes: Outcome[] = [];
-  for (let start = 0; start < options.starts; start += 1)
-    outcomes.push(
-      await runBench(contestants, { ...options, entries, again: (rounds) => tooWide(goals, rounds) }, signal, tell),
-    );
-  const all = standings(
-    contestants,
-    outcomes.flatMap(({ rounds }) => rounds),
-  );
-  return { rows: rowsOf(goals, outcomes), standings: all };
+  if (contestants.length === 0) return { rounds: [], missing: new Map() };
+  return runBench(contestants, { ...options, entries, again: (rounds) => tooWide(goals, rounds) }, signal, tell);
+}
+
+/** Contestants that were not on their core for most of the time, but for those of one connection. */
+function starvedOf(contestants: readonly Contestant[], { rounds }: Outcome): readonly string[] {
+  const busyOf = (id: string): readonly number[] =>
+    rounds.flatMap((turns) => turns.filter((turn) => turn.id === id).map(({ busy }) => busy));
+  return contestants
+    .filter(({ id, connections }) => connections === undefined && median(busyOf(id)) < FAIR_SHARE)
+    .map(({ id }) => id);
 }
 
 function teller(suite: string): (line: string) => void {
@@ -165,14 +159,11 @@ function entriesIn(folder: string): Entries {
   };
 }
 
-function expectedSeconds(
-  { seconds, rounds, starts, warmUpSeconds, measured: suites }: BenchOptions,
-  plan: Plan,
-): number {
+function expectedSeconds({ seconds, rounds, warmUpSeconds, measured: suites }: BenchOptions, plan: Plan): number {
   const processes = new Set(plan.contestants.map(({ id, process: name = id }) => name)).size;
   const turns = plan.contestants.length * rounds * (seconds + AROUND_TURN_SECONDS);
   const others = suites.reduce((sum, suite) => sum + MEASURING[suite].seconds, 0);
-  return starts * (processes * (START_SECONDS + warmUpSeconds) + turns) + others;
+  return processes * (START_SECONDS + warmUpSeconds) + turns + others;
 }
 
 /** How a benchmark is run. */
@@ -181,8 +172,6 @@ export interface BenchOptions {
   readonly seconds: number;
   /** Turns of each contestant; even, so that every one is as often early as late. */
   readonly rounds: number;
-  /** How often the processes of a suite are started anew, each time for all rounds. */
-  readonly starts: number;
   /** How long each process is asked before its first round. */
   readonly warmUpSeconds: number;
   /** How often the rounds of rows that are too wide are taken again, with longer turns. */
@@ -211,18 +200,15 @@ const USAGE = `node verification/bench/run.ts [options]
   --before FILE   each gateway beside an earlier one (its src/main.ts or its bundle), no peers
   --seconds N     length of a turn (default 1, at most 30)
   --rounds N      turns of each contestant (default 6, at most 50)
-  --starts N      processes are started N times, each time for all rounds: what compiles well once
-                  may compile otherwise the next time (default 1, at most 20)
   --warm-up N     seconds that each process is asked before its first round (default 10)
 
 GATEWAY_ENTRY names another entry than the bundle that is built for the run.
 `;
 
-const DEFAULTS = { seconds: 1, rounds: 6, starts: 1, warmUpSeconds: 10, repeats: 2 };
-const QUICK = { seconds: 0.5, rounds: 4, starts: 1, warmUpSeconds: 2, repeats: 0 };
+const DEFAULTS = { seconds: 1, rounds: 6, warmUpSeconds: 10, repeats: 2 };
+const QUICK = { seconds: 0.5, rounds: 4, warmUpSeconds: 2, repeats: 0 };
 const MAX_SECONDS = 30;
 const MAX_ROUNDS = 50;
-const MAX_STARTS = 20;
 
 /** Reads the command line. @throws Error with the mistake */
 function readOptions(args: readonly string[]): BenchOptions | 'help' {
@@ -231,7 +217,6 @@ function readOptions(args: readonly string[]): BenchOptions | 'help' {
     options: {
       seconds: { type: 'string' },
       rounds: { type: 'string' },
-      starts: { type: 'string' },
       'warm-up': { type: 'string' },
       suite: { type: 'string' },
       only: { type: 'string' },
@@ -245,7 +230,6 @@ function readOptions(args: readonly string[]): BenchOptions | 'help' {
   const preset = quick ? QUICK : DEFAULTS;
   const seconds = Number(values.seconds ?? preset.seconds);
   const rounds = Number(values.rounds ?? preset.rounds);
-  const starts = Number(values.starts ?? preset.starts);
   const warmUpSeconds = Number(values['warm-up'] ?? preset.warmUpSeconds);
   for (const [name, value] of [
     ['--seconds', seconds],
@@ -254,15 +238,12 @@ function readOptions(args: readonly string[]): BenchOptions | 'help' {
     if (!(value > 0 && value <= MAX_SECONDS)) throw new Error(`${name}: more than 0, at most ${MAX_SECONDS}`);
   if (!(Number.isInteger(rounds) && rounds > 0 && rounds <= MAX_ROUNDS))
     throw new Error(`--rounds: a whole number from 1 to ${MAX_ROUNDS}`);
-  if (!(Number.isInteger(starts) && starts > 0 && starts <= MAX_STARTS))
-    throw new Error(`--starts: a whole number from 1 to ${MAX_STARTS}`);
   const { before } = values;
   const only = values.only?.split(',');
   const named = suitesOf(values.suite?.split(','));
   return {
     seconds,
     rounds,
-    starts,
     warmUpSeconds,
     repeats: preset.repeats,
     suites: SUITES.filter((suite) => named.includes(suite)),
@@ -283,36 +264,6 @@ function suitesOf(names: readonly string[] | undefined): readonly RowSuite[] {
     const suite = ALL.find((known) => known === name);
     if (suite === undefined) throw new Error(`--suite: ${name} is none of ${ALL.join(', ')}`);
     return suite;
-  });
-}
-
-/** A contestant over all rounds; every figure is a median. */
-interface Standing extends RoundFigures {
-  readonly title: string;
-}
-
-/** Sums up the rounds, contestants in the given order; those that did not run are left out. */
-function standings(contestants: readonly Contestant[], rounds: Outcome['rounds']): readonly Standing[] {
-  return contestants.flatMap(({ id, title }) => {
-    const all = rounds.flatMap((turns) => turns.filter((turn) => turn.id === id));
-    const turns = Math.max(...all.map((one) => one.turns));
-    const own = all.filter((one) => one.turns === turns);
-    if (own.length === 0) return [];
-    const middle = (figure: (turn: RoundFigures) => number): number => median(own.map(figure));
-    return [
-      {
-        id,
-        turns,
-        title,
-        cpuNs: middle((turn) => turn.cpuNs),
-        perSecond: middle((turn) => turn.perSecond),
-        p50Ms: middle((turn) => turn.p50Ms),
-        p99Ms: middle((turn) => turn.p99Ms),
-        residentBytes: middle((turn) => turn.residentBytes),
-        busy: middle((turn) => turn.busy),
-        loadNs: middle((turn) => turn.loadNs),
-      },
-    ];
   });
 }
 
@@ -358,31 +309,6 @@ function aligned(rows: readonly (readonly string[])[]): string {
         .trimEnd(),
     )
     .join('\n');
-}
-
-/** One JSON line for a history: the figures and their conditions. */
-function historyLine(
-  rows: readonly Row[],
-  contestants: readonly Standing[],
-  run: { readonly seconds: number; readonly rounds: number; readonly warmUpSeconds: number },
-): string {
-  return JSON.stringify(
-    {
-      at: new Date().toISOString(),
-      node: process.version,
-      cpu: cpus()[0]?.model,
-      cores: cpus().length,
-      ...run,
-      rows: rows.map(({ goal, now, spread, met }) => ({ id: goal.id, now, spread, goal: goal.goal, met })),
-      contestants: contestants.map(({ title: _, ...figures }) => figures),
-    },
-    rounded,
-  );
-}
-
-/** Two runs agree on fewer than four digits. */
-function rounded(_name: string, value: unknown): unknown {
-  return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value;
 }
 
 try {

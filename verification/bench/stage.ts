@@ -145,7 +145,6 @@ export type Measured = ReadonlyMap<string, Measurement>;
 export interface Ground {
   readonly stage: Stage;
   readonly load: Load;
-  readonly cores: Cores;
 }
 
 /** Sets a stage and starts the load. */
@@ -157,5 +156,5 @@ export async function groundFor(
   const stage = await setStage(ends, { cores, signal, entries });
   const load = startLoad(cores.others);
   ends.defer(() => load.stop());
-  return { stage, load, cores };
+  return { stage, load };
 }

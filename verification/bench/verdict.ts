@@ -124,15 +124,11 @@ function besideEarlier(all: readonly Contestant[]): (contestant: Contestant) => 
   };
 }
 
-/** The rows of a suite of turns, over all starts of its processes. */
-export function rowsOf(goals: readonly Goal[], outcomes: readonly Outcome[]): readonly Row[] {
-  const missing = new Map(outcomes.flatMap((outcome) => [...outcome.missing]));
+/** The rows of a suite of turns. */
+export function rowsOf(goals: readonly Goal[], { rounds, missing }: Outcome): readonly Row[] {
   return goals.map((goal) => {
     const reason = missing.get(goal.of) ?? (goal.against === undefined ? undefined : missing.get(goal.against));
-    return judge(
-      goal,
-      reason === undefined ? { values: outcomes.flatMap(({ rounds }) => valuesOf(goal, rounds)) } : { missing: reason },
-    );
+    return judge(goal, reason === undefined ? { values: valuesOf(goal, rounds) } : { missing: reason });
   });
 }
 

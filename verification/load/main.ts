@@ -4,193 +4,23 @@
  * GATEWAY_ENTRY names, else the sources.
  */
 
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
-import { freePorts } from '../../spec/support/ports.ts';
 import { startRedis } from '../../spec/support/redis.ts';
-import { FROM_BACKEND, plainQuestion, type Question } from '../bench/contestant.ts';
-import { deployed } from '../bench/deployed.ts';
+import type { Contestant } from '../bench/contestant.ts';
 import { CONNECTIONS, type Load, startLoad } from '../bench/load.ts';
-import { cpuNs, requireMeter, residentBytes } from '../bench/meter.ts';
-import { ASSET, invocationOf, PAID_RESOURCE, PAYEE, SOLD_OVER_HTTP } from '../bench/peers/gateway.ts';
-import { type Running, startProgram } from '../bench/program.ts';
+import { requireMeter, residentBytes, treeCpuNs } from '../bench/meter.ts';
+import { gatewayProgram, paidCall, SOLD_OVER_HTTP } from '../bench/peers/gateway.ts';
+import { entriesOfSources, type Started, setStage } from '../bench/stage.ts';
 
-const HOST = '127.0.0.1';
 const WARM_UP_SECONDS = 4;
-const QUESTION: Question = { ...plainQuestion(invocationOf(PAID_RESOURCE), 200, FROM_BACKEND), pays: true };
 /** How long the store may take to be asked for what the last calls left to write, milliseconds. */
 const SETTLED_MS = 500;
-
-interface Shared {
-  readonly backendUrl: string;
-  readonly facilitatorUrl: string;
-  readonly seconds: number;
-  readonly signal: AbortSignal;
-}
-
-interface Gateway {
-  readonly origin: string;
-  readonly program: Running;
-}
-
-/** The store of a topology: its settings, its process, and how large it is. */
-interface MeasuredStore {
-  readonly settings: object;
-  readonly pid: number | undefined;
-  bytes(): Promise<number>;
-}
-
-async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { seconds: { type: 'string', default: '8' }, only: { type: 'string' } } });
-  requireMeter();
-  await using ends = new AsyncDisposableStack();
-  const { signal } = new AbortController();
-  const [backendUrl, facilitatorUrl] = await Promise.all([
-    startShared('backend.ts', ends, signal),
-    startShared('facilitator-main.ts', ends, signal),
-  ]);
-  const shared = { backendUrl, facilitatorUrl, seconds: Number(values.seconds), signal };
-  const measured: Measured[] = [];
-  for (const topology of TOPOLOGIES)
-    if (values.only === undefined || values.only === topology.name) measured.push(await measure(topology, shared));
-  process.stdout.write(reportOf(measured));
-}
-
-async function startShared(file: string, ends: AsyncDisposableStack, signal: AbortSignal): Promise<string> {
-  const [port = 0] = await freePorts(1);
-  const args = [join(import.meta.dirname, '../bench', file)];
-  const program = ends.adopt(startProgram(undefined, { args, env: { PORT: String(port) } }), ({ stop }) => stop());
-  const url = `http://${HOST}:${port}`;
-  await program.ready(url, signal);
-  return url;
-}
-
-/** @throws Error for any answer that is not a delivered paid call, and when money moved twice */
-async function measure(topology: Topology, shared: Shared): Promise<Measured> {
-  await using ends = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'load-'));
-  ends.defer(() => rm(folder, { recursive: true, force: true }));
-  const store = await openStore(topology, folder, ends);
-  const gateways: Gateway[] = [];
-  for (let nth = 0; nth < topology.gateways; nth += 1)
-    gateways.push(await startGateway(join(folder, `${nth}.json`), { topology, shared, store }, ends));
-  const idleBytes = sum(gateways, ({ program }) => residentBytes(program.pid));
-  const loads = gateways.map(() => ends.adopt(startLoad(undefined), ({ stop }) => stop()));
-  await fire(gateways, loads, WARM_UP_SECONDS, shared.signal);
-
-  const settledBefore = await settlements(shared);
-  const before = { gateways: cpuOf(gateways), store: cpuOf(store), bytes: await store.bytes() };
-  const startedAt = performance.now();
-  const calls = await fire(gateways, loads, shared.seconds, shared.signal);
-  const elapsedMs = performance.now() - startedAt;
-  await delay(SETTLED_MS);
-  const settled = (await settlements(shared)) - settledBefore;
-  if (settled !== calls)
-    throw new Error(`${topology.name}: ${calls} calls were paid, and ${settled} settlements asked for`);
-  return {
-    topology,
-    calls,
-    elapsedMs,
-    gatewayUs: (cpuOf(gateways) - before.gateways) / 1_000 / calls,
-    storeUs: (cpuOf(store) - before.store) / 1_000 / calls,
-    storedBytes: ((await store.bytes()) - before.bytes) / calls,
-    idleBytes,
-    loadedBytes: sum(gateways, ({ program }) => residentBytes(program.pid)),
-  };
-}
-
-/** Fires at all gateways at the same time. Resolves to the calls that were paid and delivered. */
-async function fire(
-  gateways: readonly Gateway[],
-  loads: readonly Load[],
-  seconds: number,
-  signal: AbortSignal,
-): Promise<number> {
-  const connections = CONNECTIONS / gateways.length;
-  const reports = await Promise.all(
-    gateways.map(async ({ origin }, nth) =>
-      loads[nth]?.fire({ origin, question: QUESTION, connections, seconds }, signal),
-    ),
-  );
-  return reports.reduce((all, report) => all + (report?.requests ?? 0), 0);
-}
-
-async function settlements({ facilitatorUrl, signal }: Shared): Promise<number> {
-  const counts = (await (await fetch(`${facilitatorUrl}/counts`, { signal })).json()) as { readonly settle: number };
-  return counts.settle;
-}
-
-async function openStore({ store }: Topology, folder: string, ends: AsyncDisposableStack): Promise<MeasuredStore> {
-  if (store === 'sqlite') {
-    const path = join(folder, 'store.db');
-    const sizeOf = async (file: string): Promise<number> => (await stat(file).catch(() => ({ size: 0 }))).size;
-    return { settings: { sqlite: { path } }, pid: undefined, bytes: () => sizeOf(path) };
-  }
-  const redis = ends.adopt(await startRedis(), (server) => server.stop());
-  const client = ends.adopt(new Redis(redis.socketPath), (open) => open.disconnect());
-  return {
-    settings: { redis: { url: redis.url } },
-    pid: redis.pid,
-    bytes: async () => Number(/^used_memory_dataset:(\d+)/m.exec(await client.info('memory'))?.[1] ?? 0),
-  };
-}
-
-async function startGateway(
-  configPath: string,
-  { topology, shared, store }: { readonly topology: Topology; readonly shared: Shared; readonly store: MeasuredStore },
-  ends: AsyncDisposableStack,
-): Promise<Gateway> {
-  const [port = 0, managementPort = 0] = await freePorts(2);
-  const origin = `http://${HOST}:${port}`;
-  await writeFile(
-    configPath,
-    JSON.stringify({
-      version: 1,
-      merchant: { id: 'load', name: 'Load', publicBaseUrl: 'http://load.example' },
-      server: { host: HOST, port },
-      management: { host: HOST, port: managementPort },
-      backend: { baseUrl: shared.backendUrl },
-      storage: { ...store.settings, ...(topology.gateways > 1 ? { replicas: topology.gateways } : {}) },
-      payments: {
-        x402: {
-          network: 'eip155:84532',
-          asset: ASSET,
-          assetName: 'USDC',
-          assetVersion: '2',
-          assetDecimals: 6,
-          payTo: PAYEE,
-          facilitator: { mode: 'remote', url: shared.facilitatorUrl },
-        },
-      },
-      ...SOLD_OVER_HTTP,
-    }),
-  );
-  const { flags, env } = deployed();
-  const entry = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
-  const program = ends.adopt(
-    startProgram(undefined, {
-      args: [...flags, entry, 'serve', '--config', configPath],
-      env: { ...env, GATEWAY_DRAIN_SECONDS: '0' },
-    }),
-    ({ stop }) => stop(),
-  );
-  // The management listener opens last.
-  await program.ready(`http://${HOST}:${managementPort}/ready`, shared.signal);
-  return { origin, program };
-}
-
-function cpuOf(of: readonly Gateway[] | MeasuredStore): number {
-  if ('pid' in of) return of.pid === undefined ? 0 : cpuNs(of.pid);
-  return sum(of, ({ program }) => cpuNs(program.pid));
-}
-
-function sum(gateways: readonly Gateway[], of: (gateway: Gateway) => number): number {
-  return gateways.reduce((all, gateway) => all + of(gateway), 0);
-}
+const MEGABYTE = 1_000_000;
+const MICROSECONDS = 1_000_000;
 
 /** What is started over one store. */
 interface Topology {
@@ -206,50 +36,116 @@ const TOPOLOGIES: readonly Topology[] = [
   { name: 'one gateway, SQLite file', gateways: 1, store: 'sqlite' },
 ];
 
-/** What one topology needed for a number of paid calls. */
-interface Measured {
-  readonly topology: Topology;
-  readonly calls: number;
-  readonly elapsedMs: number;
-  /** CPU of all gateways and of the store for one call, microseconds. */
-  readonly gatewayUs: number;
-  readonly storeUs: number;
-  /** What the store grew by for one call, bytes. */
-  readonly storedBytes: number;
-  /** Memory of all gateways before the load and behind it, bytes. */
-  readonly idleBytes: number;
-  readonly loadedBytes: number;
+/** Where gateways keep their records: its process, and how large it is. */
+interface MeasuredStore {
+  readonly url: string;
+  readonly pid: number | undefined;
+  bytes(folder: string): Promise<number>;
 }
 
-const COLUMNS = ['topology', 'calls', 'calls/s', 'gateway us', 'store us', 'stored B', 'idle MB', 'loaded MB'] as const;
-const MEGABYTE = 1_000_000;
-const MICROSECONDS = 1_000_000;
+const { values } = parseArgs({ options: { seconds: { type: 'string', default: '8' }, only: { type: 'string' } } });
+const seconds = Number(values.seconds);
+const { signal } = new AbortController();
+requireMeter();
+await using ends = new AsyncDisposableStack();
+// All programs share the cores, as replicas on one machine do.
+const cores = { contestant: undefined, others: undefined };
+const stage = await setStage(ends, { cores, signal, entries: entriesOfSources() });
+const rows: Record<string, Awaited<ReturnType<typeof measure>>> = {};
+for (const topology of TOPOLOGIES)
+  if (values.only === undefined || values.only === topology.name) rows[topology.name] = await measure(topology);
+console.table(rows);
+const dearest = Math.max(0, ...Object.values(rows).map((row) => row['store us']));
+if (dearest > 0) console.log(`one shard of Redis: at most ${Math.floor(MICROSECONDS / dearest)} paid calls a second`);
 
-/** The table of a run, and what follows for one shard of the store. */
-function reportOf(measured: readonly Measured[]): string {
-  const rows = measured.map((one) => [
-    one.topology.name,
-    String(one.calls),
-    String(Math.round((one.calls * 1_000) / one.elapsedMs)),
-    String(Math.round(one.gatewayUs)),
-    one.topology.store === 'redis' ? String(Math.round(one.storeUs)) : '-',
-    String(Math.round(one.storedBytes)),
-    String(Math.round(one.idleBytes / MEGABYTE)),
-    String(Math.round(one.loadedBytes / MEGABYTE)),
-  ]);
-  const widths = COLUMNS.map((title, column) =>
-    Math.max(...[title, ...rows.map((row) => row[column] ?? '')].map((cell) => cell.length)),
+/** @throws Error for any answer that is not a delivered paid call, and when money moved twice */
+async function measure(topology: Topology) {
+  await using own = new AsyncDisposableStack();
+  const store = topology.store === 'redis' ? await openRedis(own) : SQLITE;
+  let folder = '';
+  const gateways: Started[] = [];
+  for (let nth = 0; nth < topology.gateways; nth += 1) {
+    const gateway = gatewayOf(topology, nth, store, (path) => {
+      folder = path;
+    });
+    gateways.push(await stage.start(gateway));
+  }
+  own.defer(async () => void (await Promise.all(gateways.map(({ program }) => program.stop()))));
+  const pids = gateways.map(({ program }) => program.pid);
+  const idle = memoryOf(pids);
+  const loads = gateways.map(() => own.adopt(startLoad(undefined), ({ stop }) => stop()));
+  await fire(gateways, loads, WARM_UP_SECONDS);
+
+  const { settle: settledBefore } = await stage.facilitatorCounts();
+  const before = { gateways: cpuOf(pids), store: cpuOf([store.pid]), bytes: await store.bytes(folder) };
+  const startedAt = performance.now();
+  const calls = await fire(gateways, loads, seconds);
+  const elapsedMs = performance.now() - startedAt;
+  await delay(SETTLED_MS);
+  const settled = (await stage.facilitatorCounts()).settle - settledBefore;
+  if (settled !== calls)
+    throw new Error(`${topology.name}: ${calls} calls were paid, and ${settled} settlements asked for`);
+  return {
+    calls,
+    'calls/s': Math.round((calls * 1_000) / elapsedMs),
+    'gateway us': Math.round((cpuOf(pids) - before.gateways) / 1_000 / calls),
+    'store us': Math.round((cpuOf([store.pid]) - before.store) / 1_000 / calls),
+    'stored B': Math.round(((await store.bytes(folder)) - before.bytes) / calls),
+    'idle MB': idle,
+    'loaded MB': memoryOf(pids),
+  };
+}
+
+/** Fires at all gateways at the same time. Resolves to the calls that were paid and delivered. */
+async function fire(gateways: readonly Started[], loads: readonly Load[], duration: number): Promise<number> {
+  const connections = CONNECTIONS / gateways.length;
+  const reports = await Promise.all(
+    gateways.map(({ origin, contestant: { question } }, nth) =>
+      loads[nth]?.fire({ origin, question, connections, seconds: duration }, signal),
+    ),
   );
-  const line = (cells: readonly string[]): string =>
-    cells
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd();
-  const shared = measured.filter(({ topology }) => topology.store === 'redis');
-  const dearest = Math.max(0, ...shared.map(({ storeUs }) => storeUs));
-  const ceiling =
-    dearest === 0 ? [] : ['', `one shard of Redis: at most ${Math.floor(MICROSECONDS / dearest)} paid calls a second`];
-  return `${[line(COLUMNS), ...rows.map(line), ...ceiling].join('\n')}\n`;
+  return reports.reduce((all, report) => all + (report?.requests ?? 0), 0);
 }
 
-await main();
+/** One of the gateways over a store; tells its folder. */
+function gatewayOf(
+  { name, gateways, store }: Topology,
+  nth: number,
+  { url }: MeasuredStore,
+  tell: (folder: string) => void,
+): Contestant {
+  const sold = { ...SOLD_OVER_HTTP, ...(gateways > 1 && { storage: { replicas: gateways } }) };
+  return {
+    ...paidCall,
+    id: `${name} ${nth}`,
+    program(surroundings) {
+      tell(surroundings.folder);
+      return gatewayProgram(store, sold)({ ...surroundings, redisUrl: async () => url });
+    },
+  };
+}
+
+async function openRedis(own: AsyncDisposableStack): Promise<MeasuredStore> {
+  const redis = own.adopt(await startRedis(), (server) => server.stop());
+  const client = own.adopt(new Redis(redis.socketPath), (open) => open.disconnect());
+  return {
+    url: redis.url,
+    pid: redis.pid,
+    bytes: async () => Number(/^used_memory_dataset:(\d+)/m.exec(await client.info('memory'))?.[1] ?? 0),
+  };
+}
+
+const SQLITE: MeasuredStore = {
+  url: '',
+  pid: undefined,
+  bytes: async (folder) => (await stat(join(folder, 'store.db'))).size,
+};
+
+/** Nanoseconds on a core so far. */
+function cpuOf(pids: readonly (number | undefined)[]): number {
+  return pids.reduce<number>((all, pid) => all + (pid === undefined ? 0 : treeCpuNs(pid)), 0);
+}
+
+function memoryOf(pids: readonly number[]): number {
+  return Math.round(pids.reduce((all, pid) => all + residentBytes(pid), 0) / MEGABYTE);
+}

@@ -15,7 +15,7 @@ import { type Fate, tried } from './mutants/trial.ts';
 const TRIALS_AT_ONCE = 2;
 const DEFAULT_MINUTES = 45;
 /** Tried last: specs with many random cases, files or sockets. */
-const SLOW = /config\/|key-fetch|malformed|mutations|published|remote/;
+const SLOW = /config\/|key-fetch|malformed|mutations|remote/;
 const BASELINE_MS = 300_000;
 const LEAST_TIMEOUT_MS = 30_000;
 
@@ -26,7 +26,6 @@ const { values, positionals } = parseArgs({
 const files = positionals.length > 0 ? positionals : globSync('src/mandates/**/*.ts').sort();
 const specs = [
   ...globSync(['spec/mandates/**/*.spec.ts', 'spec/config/sections/ap2*.spec.ts']),
-  'verification/mandates/mutants/published.ts',
   'verification/mandates/oracle.spec.ts',
 ].sort();
 const quick = specs.filter((spec) => !SLOW.test(spec));

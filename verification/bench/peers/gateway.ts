@@ -96,32 +96,23 @@ const PAID_QUESTION: Question = { ...plainQuestion(invocationOf(PAID_RESOURCE), 
  * A free call through the whole pipeline to the backend and back; the log is on, events and
  * receipts are written. On one connection the same process shows its times.
  */
+const FREE = { ...OVER_HTTP, suite: 'free', question: FREE_QUESTION } as const;
+const FREE_REDIS = gatewayProgram('redis', SOLD_OVER_HTTP);
 export const gatewayFree: readonly Contestant[] = [
+  { ...FREE, id: 'free-redis', title: 'gateway, free call, Redis', program: FREE_REDIS },
   {
-    ...OVER_HTTP,
-    id: 'free-redis',
-    suite: 'free',
-    title: 'gateway, free call, Redis',
-    question: FREE_QUESTION,
-    program: gatewayProgram('redis', SOLD_OVER_HTTP),
-  },
-  {
-    ...OVER_HTTP,
+    ...FREE,
     id: 'free-sqlite',
-    suite: 'free',
     title: 'gateway, free call, SQLite file',
-    question: FREE_QUESTION,
     program: gatewayProgram('sqlite', SOLD_OVER_HTTP),
   },
   {
-    ...OVER_HTTP,
+    ...FREE,
     id: 'free-alone',
-    suite: 'free',
     title: 'gateway, free call, Redis, one connection',
-    question: FREE_QUESTION,
     connections: 1,
     process: 'free-redis',
-    program: gatewayProgram('redis', SOLD_OVER_HTTP),
+    program: FREE_REDIS,
   },
 ];
 
@@ -151,59 +142,45 @@ export const gatewayBody: Contestant = {
  * Paid calls: the proof is checked here and by a facilitator which then settles, or settled by a
  * rail that does nothing.
  */
+export const paidCall = {
+  ...OVER_HTTP,
+  suite: 'paid',
+  title: 'gateway, paid call, Redis, HTTP facilitator',
+  question: PAID_QUESTION,
+  facilitatorCalls: { verify: 1, settle: 1 },
+} as const;
 export const gatewayPaid: readonly Contestant[] = [
+  { ...paidCall, id: 'paid-http', program: gatewayProgram('redis', SOLD_OVER_HTTP) },
   {
-    ...OVER_HTTP,
-    id: 'paid-http',
-    suite: 'paid',
-    title: 'gateway, paid call, Redis, HTTP facilitator',
-    question: PAID_QUESTION,
-    facilitatorCalls: { verify: 1, settle: 1 },
-    program: gatewayProgram('redis', SOLD_OVER_HTTP),
-  },
-  {
-    ...OVER_HTTP,
+    ...paidCall,
     id: 'paid-signed',
-    suite: 'paid',
-    title: 'gateway, paid call, Redis, HTTP facilitator, with a signed receipt',
-    question: PAID_QUESTION,
-    facilitatorCalls: { verify: 1, settle: 1 },
+    title: `${paidCall.title}, with a signed receipt`,
     program: gatewayProgram('redis', SOLD_SIGNED),
   },
   {
-    ...OVER_HTTP,
+    ...paidCall,
     id: 'paid-stated',
-    suite: 'paid',
-    title: 'gateway, paid call, Redis, HTTP facilitator, with a signed receipt and statement',
+    title: `${paidCall.title}, with a signed receipt and statement`,
     question: { ...PAID_QUESTION, headers: { ...PAID_QUESTION.headers, te: 'trailers' } },
-    facilitatorCalls: { verify: 1, settle: 1 },
     process: 'paid-signed',
     program: gatewayProgram('redis', SOLD_SIGNED),
   },
   {
-    ...OVER_HTTP,
+    ...paidCall,
     id: 'paid-sealed',
-    suite: 'paid',
-    title: 'gateway, paid call, Redis, HTTP facilitator, sealed store',
-    question: PAID_QUESTION,
-    facilitatorCalls: { verify: 1, settle: 1 },
+    title: `${paidCall.title}, sealed store`,
     program: gatewayProgram('redis', SOLD_SEALED),
   },
   {
-    ...OVER_HTTP,
+    ...paidCall,
     id: 'paid-after',
-    suite: 'paid',
-    title: 'gateway, paid call, Redis, HTTP facilitator, sealed store, settled after the call',
-    question: PAID_QUESTION,
-    facilitatorCalls: { verify: 1, settle: 1 },
+    title: `${paidCall.title}, sealed store, settled after the call`,
     program: gatewayProgram('redis', SOLD_AFTER),
   },
   {
-    ...OVER_HTTP,
+    ...paidCall,
     id: 'paid-noop',
-    suite: 'paid',
     title: 'gateway, paid call, Redis, proof checked here, settled by nothing',
-    question: PAID_QUESTION,
     facilitatorCalls: { verify: 0, settle: 0 },
     program: gatewayProgram('redis', SOLD_OVER_HTTP, (surroundings) => surroundings.noopEntry()),
   },
@@ -260,12 +237,10 @@ function soldTools(count: number, channel: 'mcp' | 'a2a'): Sold {
 
 /** The gateway that more connections ask than it can serve. */
 export const gatewayOverloaded: Contestant = {
-  ...OVER_HTTP,
+  ...FREE,
   id: 'gateway',
-  suite: 'free',
   title: 'gateway, free call, Redis',
-  question: FREE_QUESTION,
-  program: gatewayProgram('redis', SOLD_OVER_HTTP),
+  program: FREE_REDIS,
 };
 
 /** Where a gateway keeps its records. */

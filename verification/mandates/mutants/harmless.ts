@@ -11,8 +11,6 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     'for the types: no bytes are no JSON for the parser either',
   "src/mandates/ap2/sd-jwt.ts: error instanceof JsonError && error.reason === 'number_out_of_range' => (error.reason === 'number_out_of_range')":
     'for the types: the parser throws nothing else',
-  'src/mandates/ap2/checkout.ts: ends.use(hash) ?? 0 => (ends.use(hash))':
-    'for the types: no time is later than undefined',
   "src/mandates/ap2/readers.ts: typeof value === 'number' && Number.isInteger(value) => (Number.isInteger(value))":
     'for the types: an integer is a number',
   'src/mandates/ap2/readers.ts: isTime(begins) && begins > now + skew => (begins > now + skew)':
@@ -35,22 +33,17 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   'src/mandates/ap2/x5c.ts: key === undefined => false': 'for the types: what is remembered then gives no key either',
   'src/mandates/ap2/x5c.ts: reading.ok ? reading.key : undefined => (reading.key)':
     'for the types: a reading that failed has no key',
-  'src/mandates/ap2/trust/certificate-limits.ts: rest[2] ?? -1 => (rest[2])': 'for the types: it is three bytes long',
-  'src/mandates/ap2/trust/certificate-limits.ts: rest[3] ?? 0 => (rest[3])': 'for the types: no certificate ends there',
   'src/mandates/ap2/did.ts: jwk === undefined => false': 'for the types: undefined is no JWK for the reader either',
   'src/mandates/ap2/did.ts: text.length > MAX_LENGTH => (text.length >= MAX_LENGTH)': 'no key takes 64 characters',
   'src/mandates/ap2/did.ts: kind === undefined => false': 'for the types: what it throws then is caught below',
   "src/mandates/ap2/did.ts: typeof whole === 'string' => false": 'for the types: bytes were asked for',
   "src/mandates/ap2/did.ts: number === 0n ? '' : number.toString(16) => (number.toString(16))":
     'a zero byte more or less: neither is a key',
-  "src/mandates/ap2/did.ts: ids[index] ?? '' => (ids[index])": 'for the types: both lists are as long',
   'src/mandates/ap2/did.ts: jwk && { kid, jwk } => ({ kid, jwk })':
     'for the types: undefined is no JWK for the reader either',
   'src/mandates/ap2/verify.ts: ends.length === 0 => false': 'steps 8 and 10 have refused what has no end',
   'src/mandates/ap2/remote-keys.ts: timer.unref(); => ;': 'only when a process ends without closing its trust',
   'src/mandates/ap2/chain.ts: root === undefined => false': 'for the types: a text has at least one segment',
-  'src/mandates/register.ts: rows.usedUntil(id) ?? 0 => (rows.usedUntil(id))':
-    'for the types: undefined is not later than now',
   'src/mandates/register.ts: periodStart !== undefined && uses > 0 => (uses > 0)':
     'for the types: no time is at or after undefined',
   'src/mandates/register.ts: puses === 0 || state.plast === at => (state.plast === at)':
@@ -61,15 +54,12 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     'no reader throws anything else',
   'src/mandates/ap2/payment-mandate.ts: !Number.isNaN(at) && new Date(at).toISOString().startsWith(date) => (new Date(at).toISOString().startsWith(date))':
     'no text whose date alone is none gets here',
-  "src/mandates/ap2/issuers.ts: kid ?? '' => (kid)": 'for the types: no key goes by nothing',
   'src/mandates/ap2/keys.ts: curve === undefined || signature.length !== 2 * curve.octets => false':
     'OpenSSL refuses the other lengths as well, today',
   'src/mandates/ap2/keys.ts: curve === undefined || signature.length !== 2 * curve.octets => (curve === undefined)':
     'OpenSSL refuses the other lengths as well, today',
   "src/mandates/ap2/remote-keys.ts: answer.body.on('error', () => undefined).destroy(); => ;":
     'only what it costs: the deadline ends that answer as well',
-  'src/mandates/ap2/trust/certificate-limits.ts: der[octets + 5] ?? 0 => (der[octets + 5])':
-    'for the types: nothing has no bits either',
   'src/mandates/ap2/trust/certificate-limits.ts: at >= 0 && der.subarray(at, at + EXTENSION.length).equals(EXTENSION) => (der.subarray(at, at + EXTENSION.length).equals(EXTENSION))':
     'so near the beginning nothing lies behind the name that is looked for from the end',
   "src/mandates/ap2/checkout.ts: isText(type) && typeof amount === 'number' => (isText(type))":
@@ -86,26 +76,12 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     'for the types: no key has the id undefined',
   'src/mandates/ap2/keys.ts: curve === undefined || signature.length !== 2 * curve.octets => (signature.length !== 2 * curve.octets)':
     'for the types: every algorithm has a curve',
-  'src/mandates/ap2/checkout-constraints.ts: this.#free[line] ?? 0 => (this.#free[line])':
-    'for the types: every line has a position there',
-  'src/mandates/ap2/checkout-constraints.ts: this.#free[line] ?? 0 => (this.#free[line]) #2':
-    'for the types: every line has a position there',
-  'src/mandates/ap2/checkout-constraints.ts: given[line] ?? 0 => (given[line])':
-    'for the types: every line has a position there',
-  'src/mandates/ap2/checkout-constraints.ts: given[line] ?? 0 => (given[line]) #2':
-    'for the types: every line has a position there',
-  'src/mandates/ap2/payment-mandate.ts: profile.exponents.get(rule.currency) ?? 0 => (profile.exponents.get(rule.currency))':
-    'for the types: it is the currency of the payment, which was looked up before',
   'src/mandates/ap2/payment-mandate.ts: budget !== undefined && payment.amount > budget => (payment.amount > budget)':
     'for the types: no number is greater than undefined',
   'src/mandates/ap2/payment-mandate.ts: recurs === undefined || budget === undefined => (recurs === undefined)':
     'for the types: uses again without a budget were refused when the constraints were read',
   "src/mandates/ap2/payment-mandate.ts: typeof max !== 'number' || !(max >= 0) => (typeof max !== 'number')":
     'an amount without units is refused when they are counted, with the same reason',
-  "src/mandates/ap2/sd-jwt.ts: MEMBERS.get(`${object}.${name}`) ?? 'elsewhere' => (MEMBERS.get(`${object}.${name}`))":
-    'for the types: undefined is equal to no position',
-  "src/mandates/ap2/sd-jwt.ts: ELEMENTS.get(array) ?? 'elsewhere' => (ELEMENTS.get(array))":
-    'for the types: undefined is equal to no position',
   'src/mandates/ap2/payment-mandate.ts: value !== undefined && canonicalJson(preset) === canonicalJson(value) => (canonicalJson(preset) === canonicalJson(value))':
     'for the types: undefined has no canonical form',
   'src/mandates/ap2/reasons.ts: reason === undefined || !isReason(reason) => (!isReason(reason))':
@@ -118,9 +94,6 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     'JSON omits undefined members as well',
   "src/mandates/ap2/readers.ts: typeof value !== 'number' || !Number.isSafeInteger(value) => (!Number.isSafeInteger(value))":
     'for the types: an integer is a number',
-  'src/mandates/ap2/chain.ts: before[at + 1] ?? last => (before[at + 1])':
-    'for the types: one more than the others stands before',
-  'src/mandates/ap2/chain.ts: pending[at] ?? {} => (pending[at])': 'for the types: both lists are as long',
   'src/mandates/ap2/x5c.ts: curve !== undefined && NAMED_CURVES.has(curve) => (NAMED_CURVES.has(curve))':
     'for the types: undefined is no name of a curve',
   'src/mandates/register.ts: maxOccurrences !== undefined && uses >= maxOccurrences => (uses >= maxOccurrences)':

@@ -38,9 +38,9 @@ export function mutantsOf(file: string, source: string): readonly Mutant[] {
       add(node, `(${slice(node['consequent'] as Node)})`);
       add(node, `(${slice(node['alternate'] as Node)})`);
     }
-    if (node.type === 'LogicalExpression') {
+    if (node.type === 'LogicalExpression' && node['operator'] !== '??') {
       add(node, `(${slice(node['left'] as Node)})`);
-      if (node['operator'] !== '??') add(node, `(${slice(node['right'] as Node)})`);
+      add(node, `(${slice(node['right'] as Node)})`);
     }
     const flipped = node.type === 'BinaryExpression' ? FLIPPED[String(node['operator'])] : undefined;
     if (flipped !== undefined) add(node, `(${slice(node['left'] as Node)} ${flipped} ${slice(node['right'] as Node)})`);

@@ -1,3 +1,0 @@
-export default function quote(_req, res) {
-  res.json({ text: 'GOODS' });
-}
