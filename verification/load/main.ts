@@ -43,6 +43,12 @@ interface MeasuredStore {
   bytes(folder: string): Promise<number>;
 }
 
+const SQLITE: MeasuredStore = {
+  url: '',
+  pid: undefined,
+  bytes: async (folder) => (await stat(join(folder, 'store.db'))).size,
+};
+
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '8' }, only: { type: 'string' } } });
 const seconds = Number(values.seconds);
 const { signal } = new AbortController();
@@ -114,7 +120,8 @@ function gatewayOf(
   { url }: MeasuredStore,
   tell: (folder: string) => void,
 ): Contestant {
-  const sold = { ...SOLD_OVER_HTTP, ...(gateways > 1 && { storage: { replicas: gateways } }) };
+  const merchant = { id: 'load', name: 'Load', publicBaseUrl: 'http://load.example' };
+  const sold = { ...SOLD_OVER_HTTP, merchant, ...(gateways > 1 && { storage: { replicas: gateways } }) };
   return {
     ...paidCall,
     id: `${name} ${nth}`,
@@ -134,12 +141,6 @@ async function openRedis(own: AsyncDisposableStack): Promise<MeasuredStore> {
     bytes: async () => Number(/^used_memory_dataset:(\d+)/m.exec(await client.info('memory'))?.[1] ?? 0),
   };
 }
-
-const SQLITE: MeasuredStore = {
-  url: '',
-  pid: undefined,
-  bytes: async (folder) => (await stat(join(folder, 'store.db'))).size,
-};
 
 /** Nanoseconds on a core so far. */
 function cpuOf(pids: readonly (number | undefined)[]): number {

@@ -30,6 +30,8 @@ export const PAYEE = `0x${'11'.repeat(20)}`;
 
 /** The resources and channels of one contestant. */
 export interface Sold {
+  /** Beside a name of its own for each gateway. */
+  readonly merchant?: object;
   readonly protocols?: object;
   readonly passthrough?: object;
   readonly resources: Readonly<Record<string, object>>;
