@@ -15,7 +15,7 @@ import {
 } from '../../../spec/support/hostile-facilitator.ts';
 import { eventually } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
-import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
+import { transferCall } from '../../../src/payments/x402/evm/eip3009.ts';
 import { attack, isLongRun, measured } from '../catalogue.ts';
 import { ALL_CHANNELS, buy, CHANNELS, type Seen } from '../payments/channels.ts';
 
