@@ -110,7 +110,7 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
   'spec/payments/x402/create-rail.spec.ts': [
     ['X10', 'lets no facilitator overrule a local check, and does not even ask it'],
   ],
-  'spec/payments/x402/evm/signature.spec.ts': [
+  'spec/payments/x402/evm/account.spec.ts': [
     ['X2 X16 I1', 'agrees with the reference on the digest and on every form of a signature, in every engine'],
   ],
   'spec/payments/x402/facilitator/facilitator.spec.ts': [
