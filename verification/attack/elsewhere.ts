@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: titles as they are spelled there.
 
-/** The attacks that specs elsewhere prove: by file, the rows of each title as it is spelled there. */
+/** Attacks that specs elsewhere prove: by file, the rows of each title as it is spelled there. */
 export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string, title: string])[]>> = {
   'spec/adapters/a2a/request.spec.ts': [
     ['A3', 'throws for no value in any position of a message'],

@@ -129,7 +129,7 @@ async function runSuite(suite: Suite, plan: Plan, { options, entries, signal, te
   return runBench(contestants, { ...options, entries, again: (rounds) => tooWide(goals, rounds) }, signal, tell);
 }
 
-/** Contestants that were not on their core for most of the time, but for those of one connection. */
+/** Contestants that were not on their core most of the time, but for those of one connection. */
 function starvedOf(contestants: readonly Contestant[], { rounds }: Outcome): readonly string[] {
   const busyOf = (id: string): readonly number[] =>
     rounds.flatMap((turns) => turns.filter((turn) => turn.id === id).map(({ busy }) => busy));
