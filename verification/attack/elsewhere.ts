@@ -6,20 +6,20 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['A3', 'throws for no value in any position of a message'],
     ['A3', '5 a notification runs nothing'],
   ],
+  'spec/adapters/acp/adapter.spec.ts': [['A6 H3', 'must come once: two are refused, even when one of them is right']],
   'spec/adapters/acp/backend-document.spec.ts': [
     ['A7', 'matches the schema, and the fault names the path and the keyword, never a value'],
   ],
-  'spec/adapters/acp/clients.spec.ts': [['A6 H3', 'must come once: two are refused, even when one of them is right']],
-  'spec/adapters/acp/events.spec.ts': [['A6 O7', 'hold nothing of the caller’s or the backend’s']],
-  'spec/adapters/acp/outcome.spec.ts': [
+  'spec/adapters/acp/backend-exchange.spec.ts': [
     ['A7', 'requires_3ds is passed on, with its path and without the backend’s message'],
     ['A7 P2', 'a redirect is not followed: its target gets no request'],
     [
       'A7',
       "${from} on ${operation}, page ${page ?? 'short'}, is kept as ${to} ${code}, with the gateway’s own message",
     ],
-    ['A7', '${what}: 502'],
   ],
+  'spec/adapters/acp/backend-service.spec.ts': [['A6 O7', 'hold nothing of the caller’s or the backend’s']],
+  'spec/adapters/acp/outcome.spec.ts': [['A7', '${what}: 502']],
   'spec/adapters/acp/response.spec.ts': [
     ['A6', 'is a conflict when the body is another one, and the backend is not called'],
     ['A6', 'is a new one for another client: each has its own keys'],
@@ -49,6 +49,7 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['O7', 'would be noticed, in every spelling'],
   ],
   'spec/e2e/join.spec.ts': [['X3', 'with one key: the same']],
+  'spec/e2e/keys-refused.spec.ts': [['H3', 'came twice, equal']],
   'spec/e2e/lifecycle.spec.ts': [
     ['D7', 'SIGTERM: a paid call that runs is delivered, new calls are still served for a while, exit 0'],
   ],
@@ -91,6 +92,7 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
   'spec/e2e/stream-memory.spec.ts': [
     ['O6', 'costs the process less than 8 MB while 100,000 events pass, and the others see every one'],
   ],
+  'spec/json/strict.spec.ts': [['B4 B6 B8 B9', '${title}: ${reason}']],
   'spec/operator/api/stream-pace.spec.ts': [
     ['O6', 'of live events is cut with more than 1 MiB unsent and counted; the others get every event'],
   ],
@@ -175,14 +177,25 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['O2', '${route.path} looks exactly like no route, for every method'],
     ['O11', '${path} of the app for ${app} is 404 for every method, with a body, and with a token'],
   ],
+  'spec/server/http/bounds.spec.ts': [['H5', '100 headers are read, 101 are refused']],
   'spec/server/http/faults.spec.ts': [
     ['P7', 'CONNECT gets the envelope'],
     ['B1 I11', '413 goes out with the first byte too many of an endless upload, which is not drained'],
+  ],
+  'spec/server/http/framing.spec.ts': [
+    ['H3', '${field} twice is refused by its name, with the same value and with another'],
+    ['H3', 'content-length twice is refused with the same value and with another'],
+    ['O3', 'a second operator token never authenticates, in whichever order'],
   ],
   'spec/server/http/origin.spec.ts': [
     ['H8', "\"${host}\" is ${served ? 'served' : 'refused'}"],
     ['H8', 'the host of a target in absolute form counts too: neither hides the other'],
     ['O5', '"${origin}" is ${verdict}'],
+  ],
+  'spec/server/http/tunnel.spec.ts': [['P7', '${what} behind running calls is refused behind their answers']],
+  'spec/server/http/wire.spec.ts': [
+    ['H5', 'may have two proofs of 8 KiB in its head, but no 33 KiB'],
+    ['P7', 'with Upgrade: h2c is served as a plain request, and tunnels nothing'],
   ],
   'spec/server/limits/client-address.spec.ts': [['D4', 'a header of 32 KiB is read from its end only']],
   'spec/server/limits/rates.spec.ts': [['D3', 'of more clients than are remembered cost no more memory']],
@@ -201,17 +214,4 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ],
   ],
   'verification/mandates/flips.spec.ts': [['A1', 'is never accepted as a new mandate']],
-  'spec/server/http/framing.spec.ts': [
-    ['H3', '${field} twice is refused by its name, with the same value and with another'],
-    ['H3', 'content-length twice is refused with the same value and with another'],
-    ['O3', 'a second operator token never authenticates, in whichever order'],
-  ],
-  'spec/e2e/keys-refused.spec.ts': [['H3', 'came twice, equal']],
-  'spec/server/http/wire.spec.ts': [
-    ['H5', 'may have two proofs of 8 KiB in its head, but no 33 KiB'],
-    ['P7', 'with Upgrade: h2c is served as a plain request, and tunnels nothing'],
-  ],
-  'spec/server/http/bounds.spec.ts': [['H5', '100 headers are read, 101 are refused']],
-  'spec/server/http/tunnel.spec.ts': [['P7', '${what} behind running calls is refused behind their answers']],
-  'spec/json/strict.spec.ts': [['B4 B6 B8 B9', '${title}: ${reason}']],
 };
