@@ -6,11 +6,15 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['A3', 'throws for no value in any position of a message'],
     ['A3', '5 a notification runs nothing'],
   ],
-  'spec/adapters/acp/adapter.spec.ts': [['A6 H3', 'must come once: two are refused, even when one of them is right']],
+  'spec/adapters/acp/adapter.spec.ts': [
+    ['A6 H3', 'must come once: two are refused, even when one of them is right'],
+    ['A7 H6', 'has no header of the backend'],
+  ],
   'spec/adapters/acp/backend-document.spec.ts': [
     ['A7', 'matches the schema, and the fault names the path and the keyword, never a value'],
   ],
   'spec/adapters/acp/backend-exchange.spec.ts': [
+    ['A7', '${what}: 502'],
     ['A7', 'requires_3ds is passed on, with its path and without the backend’s message'],
     ['A7 P2', 'a redirect is not followed: its target gets no request'],
     [
@@ -19,12 +23,6 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ],
   ],
   'spec/adapters/acp/backend-service.spec.ts': [['A6 O7', 'hold nothing of the caller’s or the backend’s']],
-  'spec/adapters/acp/outcome.spec.ts': [['A7', '${what}: 502']],
-  'spec/adapters/acp/response.spec.ts': [
-    ['A6', 'is a conflict when the body is another one, and the backend is not called'],
-    ['A6', 'is a new one for another client: each has its own keys'],
-    ['A7 H6', 'gets no header of the backend'],
-  ],
   'spec/checkouts/names.spec.ts': [
     ['A6', 'ignores ${name}'],
     ['A6', 'make the same key another one for another client, operation, session, deployment, key or secret'],
@@ -40,6 +38,7 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['O8', 'shows nothing of ${title}'],
   ],
   'spec/e2e/canary-acp.spec.ts': [
+    ['A6', 'buys, gets the same answer again, and is refused what contradicts it'],
     ['A6 O7', 'comes out nowhere'],
     ['A7', 'does not come out of a backend that quotes it in ${name}'],
   ],
