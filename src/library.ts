@@ -5,8 +5,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { drainLengthOf } from './app/drain-length.ts';
-import { stepsOfDrain } from './app/open-pod-hooks.ts';
+import { drainLengthOf, stepsOfDrain } from './app/open-pod-hooks.ts';
 import { warningsOf } from './app/route-warnings.ts';
 import { closed, listenAt, type Opened, openAgents } from './cli/open-agents.ts';
 import { loadConfig, parseConfig } from './config/load.ts';

@@ -1,6 +1,5 @@
 /** The one limiter: a bound, a bounded wait, and turns among kinds and clients for what waits. */
 
-import { Counts } from './counts.ts';
 import { LinkedList, type Place } from './linked-list.ts';
 import { REAL_TIME, type Time } from './time/time.ts';
 
@@ -360,5 +359,22 @@ export class Limiter {
           oldest.entrant.refuse('waited');
         }
     return dueAt;
+  }
+}
+
+/** How many of a thing each of many names has; a name that has none takes no memory. */
+export class Counts {
+  readonly #counts = new Map<string, number>();
+
+  of(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  add(names: Iterable<string>, by: 1 | -1): void {
+    for (const name of names) {
+      const next = this.of(name) + by;
+      if (next > 0) this.#counts.set(name, next);
+      else this.#counts.delete(name);
+    }
   }
 }

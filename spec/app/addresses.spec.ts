@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { callersPath, ownPathFinder, samplePath, shadowedPaths } from '../../src/app/addresses.ts';
+import { callersPath, ownPathFinder, samplePath, shadowedPaths } from '../../src/app/open-routes.ts';
 import { pathShape } from '../../src/resources/url-template.ts';
 import { load } from '../config/document/document.ts';
 import { passing, resource } from './routes.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { openAppProbes, soldTargets } from '../../src/app/app-probe-guard.ts';
+import { openAppProbes, soldTargets } from '../../src/app/open-routes.ts';
 import { type Changes, load } from '../config/document/document.ts';
 import { passing, resource } from './routes.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { startHousekeeping } from '../../src/app/housekeeping.ts';
+import { startHousekeeping } from '../../src/app/store-keeping.ts';
 import type { TrimmedReceipts } from '../../src/receipts/receipt.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { LabelledFact } from '../../src/telemetry/metrics/metrics.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isOfService } from '../../src/app/service-identity.ts';
+import { isOfService } from '../../src/app/store-keeping.ts';
 
 describe('a purchase of this service', () => {
   for (const [publicBaseUrl, url, expected] of [

@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { extractPublicKeyFromKid } from '@x402/extensions/offer-receipt';
 import express from 'express';
 import { exportJWK } from 'jose';
-import { mountPublicRoutes } from '../../src/app/public-routes.ts';
+import { mountPublicRoutes } from '../../src/app/mount-routes.ts';
 import { didUrlOf, didWebOf, type PublicJwk, readSigningKey } from '../../src/crypto/signing-key.ts';
 import { checkoutKeysOf } from '../../src/mandates/ap2/checkout.ts';
 import { keysOfDidDocument } from '../../src/mandates/ap2/did.ts';

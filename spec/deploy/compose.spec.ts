@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { drainLengthOf } from '../../src/app/drain-length.ts';
+import { drainLengthOf } from '../../src/app/open-pod-hooks.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { drainSeconds } from '../../src/sidecar/lifecycle.ts';
 import { instructions } from './dockerfile.ts';

@@ -90,8 +90,8 @@ const ADAPTER: Addition = {
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { receiveCall, type ResponseWriter } from '../../pipeline/call.ts';
-import { readJsonBody } from '../../server/http/body.ts';
-import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
+import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
+import { readJsonBody } from '../../server/http/request.ts';
 import { clientGone } from '../../server/http/respond.ts';
 
 /** \`POST /lines/{id}\` with the input: every answer is one line of text. */
@@ -137,7 +137,7 @@ function lineWriter(res: Response): ResponseWriter {
 `,
   },
   edits: {
-    'src/app/mount-adapters.ts': all(
+    'src/app/mount-routes.ts': all(
       importing(`import { linesAdapter } from '../adapters/lines/adapter.ts';`),
       before(
         `  if (protocols.http.enabled)`,

@@ -10,7 +10,7 @@ import type { MandateClaim, Used } from '../../src/mandates/register.ts';
 import type { Challenge } from '../../src/payments/x402/wire/challenge.ts';
 import type { Offers } from '../../src/payments/x402/wire/offers.ts';
 import { type Call, currentCall, type ResponseWriter } from '../../src/pipeline/call.ts';
-import { createSelling } from '../../src/pipeline/steps/payment-required.ts';
+import { createSelling } from '../../src/pipeline/middleware/challenge.ts';
 
 const CLAIM: MandateClaim = { at: 1_000, once: ['m:closed', 'j:checkout'], onceUntil: 2_000, open: [] };
 

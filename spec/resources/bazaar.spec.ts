@@ -9,8 +9,7 @@ import {
 } from '@x402/extensions/bazaar';
 import type { BazaarForms, Extension } from '../../src/payments/x402/wire/types.ts';
 import { ConfigError, type ConfigProblem } from '../../src/problems/problem.ts';
-import { MOST_BYTES } from '../../src/resources/bazaar.ts';
-import { compileCatalogue } from '../../src/resources/catalogue.ts';
+import { compileCatalogue, MOST_BYTES } from '../../src/resources/catalogue.ts';
 import { type Changes, load, problems } from '../config/document/document.ts';
 
 const BASE = 'https://api.shop.example';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { indexPage } from '../../src/app/public-routes.ts';
+import { indexPage } from '../../src/app/mount-routes.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
-import { indexDocument, introductionOf, llmsDocument, x402Document } from '../../src/resources/introductions.ts';
+import { indexDocument, introductionOf, llmsDocument, x402Document } from '../../src/resources/published.ts';
 import type { StaticDocument } from '../../src/resources/static-document.ts';
 import { type Changes, load } from '../config/document/document.ts';
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { validate as discoveryFaults } from 'mppx/discovery';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
-import { MOST_DESCRIBED, openApiDocument } from '../../src/resources/openapi.ts';
+import { MOST_DESCRIBED, openApiDocument } from '../../src/resources/published.ts';
 import { type Changes, load, MAINNET } from '../config/document/document.ts';
 
 const R = 'resources';

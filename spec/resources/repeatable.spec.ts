@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isRepeatable } from '../../src/resources/repeatable.ts';
+import { isRepeatable } from '../../src/resources/resource.ts';
 
 describe('an operation that may be asked for twice', () => {
   for (const method of ['GET', 'PUT', 'DELETE'] as const)

@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer as createTcpServer } from 'node
 import { after, describe, it } from 'node:test';
 import { plainExpress } from '../../src/app/plain-express.ts';
 import { errorHandler } from '../../src/pipeline/middleware/error-handler.ts';
-import { identify } from '../../src/server/http/request-id.ts';
+import { identify } from '../../src/server/http/access-record.ts';
 import type { AppProbe } from '../../src/sidecar/app-probe-settings.ts';
 import { appProbes } from '../../src/sidecar/app-probes.ts';
 import { createAuthority } from '../support/certificates.ts';

@@ -3,14 +3,21 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { Redis } from 'ioredis';
-import type { Commit, Commits, Documents, EntryChange, Stretch } from '../../src/store/port/commit.ts';
+import {
+  type Commit,
+  type Commits,
+  createTransact,
+  type Documents,
+  type EntryChange,
+  parsed,
+  type Stretch,
+  type Transact,
+} from '../../src/store/port/commit.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
-import { createTransact, parsed, type Transact } from '../../src/store/port/transact.ts';
 import { redisCommits } from '../../src/store/redis/commits.ts';
-import { redisFeed } from '../../src/store/redis/feed.ts';
+import { redisFeed } from '../../src/store/redis/open.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
-import { appendEvents, sqliteFeed } from '../../src/store/sqlite/feed.ts';
-import { sqliteCommits } from '../../src/store/sqlite/open.ts';
+import { appendEvents, sqliteCommits, sqliteFeed } from '../../src/store/sqlite/open.ts';
 import { event } from '../payments/ledger/samples.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { modelCommits } from './model.ts';

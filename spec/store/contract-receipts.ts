@@ -9,7 +9,7 @@ import {
   type ReceiptQuery,
   receiptId,
 } from '../../src/receipts/receipt.ts';
-import { DROPPED_AT_ONCE } from '../../src/store/port/bounded.ts';
+import { DROPPED_AT_ONCE } from '../../src/store/port/commit.ts';
 import { holder, move, PAYMENT, receipt, sha256, TRANSACTION } from '../payments/ledger/samples.ts';
 import { idsIn, LEASE_MS, LIMITS, type OpenStore, opened } from './opened.ts';
 

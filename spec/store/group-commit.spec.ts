@@ -7,8 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
 import { LedgerCorruption } from '../../src/payments/ledger/table.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
-import { openDatabase } from '../../src/store/sqlite/database.ts';
-import { MAX_GROUP } from '../../src/store/sqlite/group-commit.ts';
+import { MAX_GROUP, openDatabase } from '../../src/store/sqlite/database.ts';
 import { temporaryDirectory } from './opened.ts';
 
 const directory = temporaryDirectory();

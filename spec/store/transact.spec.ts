@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Commit } from '../../src/store/port/commit.ts';
+import { type Commit, createTransact } from '../../src/store/port/commit.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
-import { createTransact } from '../../src/store/port/transact.ts';
 import { modelCommits } from './model.ts';
 
 const BEGAN = 1_800_000_000_000;

@@ -39,7 +39,7 @@ describe('the sources', () => {
   it('wait for the end of a response through onceClosed', () => {
     const waiting = sources.filter(
       (file) =>
-        /^src\/(?!server\/listener\/|server\/http\/once-closed)/.test(file) &&
+        /^src\/(?!server\/listener\/|server\/http\/access-record)/.test(file) &&
         /\bres\)?\.(?:once|on)\('close'/.test(texts.get(file) ?? ''),
     );
     assert.deepEqual(waiting, []);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isoTime } from '../../src/time/iso-time.ts';
+import { isoTime } from '../../src/time/time.ts';
 
 describe('a time as text', () => {
   it('is that of Date, also when another one was asked for between', () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { readJsonBody } from '../../src/server/http/body.ts';
+import { readJsonBody } from '../../src/server/http/request.ts';
 import { type BareListener, openBareListener } from '../server/http/bare-listener.ts';
 import { standStill } from '../support/stand-still.ts';
 

@@ -9,7 +9,7 @@ import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import { decodeProof, encodeProof } from '../payments/x402/wire/proof.ts';
 import { PAYMENT_SIGNATURE } from '../payments/x402/wire/types.ts';
 import type { ReceivedCall } from '../pipeline/call.ts';
-import { readHeader } from '../server/http/headers.ts';
+import { readHeader } from '../server/http/request.ts';
 
 const NO_PROOF: CarriedProof = { kind: 'none' };
 /** The header of version 1 of x402. */

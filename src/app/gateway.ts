@@ -12,26 +12,20 @@ import { consoleRoutes } from '../operator/console/routes.ts';
 import { takeRoute } from '../passthrough/route.ts';
 import { unpaidWork } from '../payments/settlement/places.ts';
 import { compileOffers, entriesOf } from '../payments/x402/wire/offers.ts';
+import { countUntilClosed, holdWhileFenced, limitConcurrency, trackInFlight } from '../pipeline/middleware/admit.ts';
 import { authorize } from '../pipeline/middleware/authorize.ts';
-import { challenge } from '../pipeline/middleware/challenge.ts';
+import { challenge, createSelling } from '../pipeline/middleware/challenge.ts';
 import { deliver } from '../pipeline/middleware/deliver.ts';
 import { errorHandler } from '../pipeline/middleware/error-handler.ts';
 import { forward } from '../pipeline/middleware/forward.ts';
-import { holdWhileFenced } from '../pipeline/middleware/hold-while-fenced.ts';
-import { countUntilClosed, limitConcurrency, trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
-import { resolve } from '../pipeline/middleware/resolve.ts';
+import { resolve, validate } from '../pipeline/middleware/prepare.ts';
 import { settle } from '../pipeline/middleware/settle.ts';
-import { timed } from '../pipeline/middleware/timed.ts';
-import { validate } from '../pipeline/middleware/validate.ts';
+import { inOrder, timed } from '../pipeline/middleware/timed.ts';
 import { verify } from '../pipeline/middleware/verify.ts';
-import { createSelling } from '../pipeline/steps/payment-required.ts';
 import { type Catalogue, compileCatalogue } from '../resources/catalogue.ts';
-import { keepAccessRecord } from '../server/http/access-record.ts';
-import { checkFraming } from '../server/http/framing.ts';
-import { inOrder } from '../server/http/in-order.ts';
+import { identify, keepAccessRecord } from '../server/http/access-record.ts';
 import { checkHost, checkOrigin } from '../server/http/origin.ts';
-import { identify } from '../server/http/request-id.ts';
-import { allowOnly, belowPath, refuseEncodedSlash } from '../server/http/target.ts';
+import { allowOnly, belowPath, checkFraming, refuseEncodedSlash } from '../server/http/request.ts';
 import type { LoadShedder } from '../server/limits/load-shedder.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
 import { appProbes } from '../sidecar/app-probes.ts';
@@ -40,15 +34,20 @@ import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import { type Monitor, probes } from '../telemetry/health/monitor.ts';
 import { httpLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import { soldTargets } from './app-probe-guard.ts';
-import type { Exchanges } from './exchanges.ts';
 import { headRoom } from './head-room.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
-import { mountAdapters, mountSaleInPlace, preflightInPlace } from './mount-adapters.ts';
+import {
+  mirroredHeaders,
+  mountAdapters,
+  mountPublicRoutes,
+  mountSaleInPlace,
+  preflightInPlace,
+} from './mount-routes.ts';
 import type { AcpService } from './open-acp.ts';
+import type { Exchanges } from './open-backend.ts';
 import { type OpenBuyerTokens, type OpenedPayments, openBuyerTokens } from './open-payments.ts';
-import { openRoutes, shownPath } from './open-routes.ts';
+import { openRoutes, otherOperations, shownPath, soldTargets } from './open-routes.ts';
 import {
   closeServices,
   firstInUse,
@@ -59,9 +58,7 @@ import {
   startMonitoring,
 } from './open-services.ts';
 import { type OpenSigning, openSigning } from './open-signing.ts';
-import { otherOperations } from './other-operations.ts';
 import { noRoute, plainExpress, plainRouter } from './plain-express.ts';
-import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
 
 /** The two apps, not yet listening, and the lifecycle that they share. */
 export interface Gateway {

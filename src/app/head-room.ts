@@ -8,10 +8,8 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import { challengeFor, type HeadRoom, requirementsFor, TOKEN_GAP } from '../payments/x402/wire/challenge.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
-import { fieldsBytes } from '../server/http/head-bytes.ts';
 import { corsFields } from '../server/http/origin.ts';
-import { PAGE_HEADERS } from '../server/http/page.ts';
-import { JSON_HEAD, NO_SNIFFING } from '../server/http/respond.ts';
+import { fieldsBytes, JSON_HEAD, NO_SNIFFING, PAGE_HEADERS } from '../server/http/respond.ts';
 import { openSigning } from './open-signing.ts';
 
 const STATUS_LINE = Math.max(...Object.values(STATUS_CODES).map((text) => `HTTP/1.1 000 ${text}\r\n\r\n`.length));

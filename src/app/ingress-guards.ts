@@ -3,7 +3,7 @@
 import type { RequestHandler } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { isLoopbackUrl } from '../config/document/endpoints.ts';
-import { countUnlessPaid, rateLimit } from '../pipeline/middleware/rate-limit.ts';
+import { countUnlessPaid, rateLimit } from '../pipeline/middleware/admit.ts';
 import { type ClientOf, clientNetwork } from '../server/limits/client-address.ts';
 import { countFailedAttempts, createTokenBuckets, type Guesses } from '../server/limits/rates.ts';
 import { type Exposure, watchExposure } from '../sidecar/exposure.ts';

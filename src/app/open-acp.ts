@@ -13,8 +13,7 @@ import { type AcpSettings, longestTimeoutMs } from '../checkouts/settings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
 import type { StaticDocument } from '../resources/static-document.ts';
-import type { FieldJudge } from '../server/http/framing.ts';
-import { belowMount } from '../server/http/target.ts';
+import { belowMount, type FieldJudge } from '../server/http/request.ts';
 import type { OpenedLoadShedder } from '../server/limits/load-shedder.ts';
 import { Slots } from '../server/limits/load-shedding.ts';
 import type { Fence, Lifecycle } from '../sidecar/lifecycle.ts';
@@ -25,7 +24,7 @@ import { watchCheckouts } from '../telemetry/metrics/checkout-metrics.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { REAL_TIME } from '../time/time.ts';
 import type { IngressGuards } from './ingress-guards.ts';
-import type { WriteQueues } from './write-queues.ts';
+import type { WriteQueues } from './store-keeping.ts';
 
 /** What checkouts share with the calls of the gateway. */
 interface AcpParts {

@@ -36,17 +36,11 @@ import {
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import { type Offers, whyElsewhere } from '../payments/x402/wire/offers.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
+import { backendOfRemoved, type Collector, createCollector, type RemovedBackend } from '../pipeline/collecting.ts';
+import { createSelling, type Selling } from '../pipeline/middleware/challenge.ts';
 import type { SettlementGate } from '../pipeline/middleware/settle.ts';
-import {
-  backendOfRemoved,
-  type Collector,
-  createCollector,
-  type RemovedBackend,
-} from '../pipeline/steps/collecting.ts';
-import { createSelling, type Selling } from '../pipeline/steps/payment-required.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
-import { isRepeatable } from '../resources/repeatable.ts';
-import type { Resource } from '../resources/resource.ts';
+import { isRepeatable, type Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { type ClientOf, wideNetwork } from '../server/limits/client-address.ts';
 import type { NoteProof } from '../server/limits/load-shedder.ts';
@@ -54,7 +48,7 @@ import type { Fence, Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/payment-metrics.ts';
-import { isOfService } from './service-identity.ts';
+import { isOfService } from './store-keeping.ts';
 
 /** Most open payments that a start looks at. */
 const LISTED = 1_000;

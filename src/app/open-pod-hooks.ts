@@ -1,9 +1,10 @@
-/** Opens the hooks of the pod over a gateway and the listener of its agents. */
+/** Opens the hooks of the pod over a gateway and the listener of its agents; how it drains. */
 
+import { longestTimeoutMs } from '../checkouts/settings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Listener } from '../server/listener/listen.ts';
 import { type BackendPreStop, runBackendPreStop } from '../sidecar/backend-pre-stop.ts';
-import type { DrainLength, DrainSteps } from '../sidecar/lifecycle.ts';
+import { type DrainLength, type DrainSteps, drainLength } from '../sidecar/lifecycle.ts';
 import {
   type ConnectionEnd,
   type HandshakeNote,
@@ -90,4 +91,13 @@ function lookAt(origin: string): () => Promise<ConnectionEnd> {
   const { hostname, port, protocol } = new URL(origin);
   const host = hostname.replace(/^\[|\]$/g, '');
   return () => tryConnection(host, Number(port || (protocol === 'https:' ? 443 : 80)));
+}
+
+/** `propagationSeconds`: how long new calls are served after the drain began. */
+export function drainLengthOf(
+  { resources, protocols: { acp } }: Pick<GatewayConfig, 'resources' | 'protocols'>,
+  propagationSeconds: number,
+): DrainLength {
+  const checkouts = acp.enabled ? longestTimeoutMs(acp.backend) : 0;
+  return drainLength(propagationSeconds, Math.max(checkouts, ...resources.map(({ backend }) => backend.timeoutMs)));
 }

@@ -9,8 +9,17 @@ import { needsMandate } from '../payments/x402/wire/challenge.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { CARD_PATH, PUBLISHED } from '../resources/published.ts';
 import { pathShape } from '../resources/url-template.ts';
-import { callersPath, ownPathFinder, samplePath, shadowedPaths } from './addresses.ts';
-import { type ConfiguredOperation, openRoutes, operationsOf, ownPaths, type RouteSettings } from './open-routes.ts';
+import {
+  type ConfiguredOperation,
+  callersPath,
+  openRoutes,
+  operationsOf,
+  ownPathFinder,
+  ownPaths,
+  type RouteSettings,
+  samplePath,
+  shadowedPaths,
+} from './open-routes.ts';
 
 /** One row: what becomes of requests with this path and method. */
 interface RouteRow {

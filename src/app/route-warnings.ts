@@ -8,8 +8,15 @@ import { type PassthroughSettings, USUALLY_INTERNAL } from '../passthrough/setti
 import { memberPath } from '../problems/problem.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { pathShape } from '../resources/url-template.ts';
-import { callersPath, samplePath, shadowedPaths } from './addresses.ts';
-import { type ConfiguredOperation, openRoutes, operationsOf, type RouteSettings } from './open-routes.ts';
+import {
+  type ConfiguredOperation,
+  callersPath,
+  openRoutes,
+  operationsOf,
+  type RouteSettings,
+  samplePath,
+  shadowedPaths,
+} from './open-routes.ts';
 
 /** Settings that one warning names. */
 const MOST_NAMED = 20;

@@ -1,8 +1,7 @@
 /** Reserves a connection to the backend for a call before its money moves (contract 4.6). */
 
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
-import { Counts } from '../counts.ts';
-import type { Admitted, Limiter } from '../limiter.ts';
+import { type Admitted, Counts, type Limiter } from '../limiter.ts';
 import type { Connection } from './backend-socket.ts';
 import { type CircuitBreaker, Unanswered } from './circuit-breaker.ts';
 import type { ConnectionPool } from './connection-pool.ts';

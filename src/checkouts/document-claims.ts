@@ -1,7 +1,6 @@
 /** The claims of checkout operations over documents: the table decides. */
 
-import type { How } from '../store/port/commit.ts';
-import { type Changes, parsed, type Transact } from '../store/port/transact.ts';
+import { type Changes, type How, parsed, type Transact } from '../store/port/commit.ts';
 import {
   type CheckoutClaims,
   type Claim,

@@ -1,8 +1,8 @@
 /** Everything that a start reads before it opens anything: checked together, for one report. */
 
 import { pino } from 'pino';
-import { openAppProbes } from '../app/app-probe-guard.ts';
-import { drainLengthOf } from '../app/drain-length.ts';
+import { drainLengthOf } from '../app/open-pod-hooks.ts';
+import { openAppProbes } from '../app/open-routes.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { type ConfigSource, checkLoaded, loadDocument } from '../config/load.ts';
 import { checkAll, ProblemList } from '../problems/problem.ts';

@@ -5,9 +5,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Command } from 'commander';
-import { openAppProbes } from '../app/app-probe-guard.ts';
-import { drainLengthOf } from '../app/drain-length.ts';
-import { openHooks, stepsOfDrain } from '../app/open-pod-hooks.ts';
+import { drainLengthOf, openHooks, stepsOfDrain } from '../app/open-pod-hooks.ts';
+import { openAppProbes } from '../app/open-routes.ts';
 import { openReloader, type ReloaderParts } from '../app/reload.ts';
 import { warningsOf } from '../app/route-warnings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';

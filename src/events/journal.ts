@@ -1,7 +1,7 @@
 /** Collects the events of one call until a payment transition or the batched feed takes them. */
 
 import type { JsonObject } from '../json/types.ts';
-import { isoTime } from '../time/iso-time.ts';
+import { isoTime } from '../time/time.ts';
 import type { EventDraft, EventType, Protocol } from './event.ts';
 
 /** The batched feed, which takes the events that no transition carries. */

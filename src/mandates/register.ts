@@ -3,7 +3,7 @@
  * the store.
  */
 
-import { type Changes, type Decision, parsed, type Read, type Transact } from '../store/port/transact.ts';
+import { type Changes, type Decision, parsed, type Read, type Transact } from '../store/port/commit.ts';
 import { isMandateClaim } from './stored-mandate.ts';
 
 /**

@@ -4,11 +4,9 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../errors.ts';
 import type { Places, Refusal } from '../limiter.ts';
-import { endWith } from '../server/http/end-with.ts';
-import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
-import { onceClosed } from '../server/http/once-closed.ts';
-import { noteBodyRelayed, noteRelayEnded } from '../server/http/relayed-body.ts';
-import { requestIdOf } from '../server/http/request-id.ts';
+import { onceClosed, requestIdOf } from '../server/http/access-record.ts';
+import { hasBody, noteBodyRelayed, noteRelayEnded, relayedFramingRefused } from '../server/http/request.ts';
+import { endWith } from '../server/http/respond.ts';
 import type { ClientOf } from '../server/limits/client-address.ts';
 import type { Admission, Passing } from './admission.ts';
 import {

@@ -7,7 +7,7 @@ import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../errors.ts';
 import type { AddressReader } from '../resources/reverse-template.ts';
 import { pathShape, templatePath } from '../resources/url-template.ts';
-import { belowMount, originForm } from '../server/http/target.ts';
+import { belowMount, originForm } from '../server/http/request.ts';
 import {
   createLiteralOrder,
   createPathGuard,

@@ -1,10 +1,19 @@
 /** The book of receipts over documents: a receipt, and the lists and names that it is found by. */
 
 import { type Entry, sameFields, scanPage } from '../events/page.ts';
-import { boundedList, DROPPED_AT_ONCE } from '../store/port/bounded.ts';
-import type { Commits, Document, EntryChange } from '../store/port/commit.ts';
+import {
+  boundedList,
+  type Changes,
+  type Commits,
+  type Document,
+  DROPPED_AT_ONCE,
+  type EntryChange,
+  parsed,
+  type Read,
+  type Transact,
+  together,
+} from '../store/port/commit.ts';
 import type { StoreLimits } from '../store/port/settings.ts';
-import { type Changes, parsed, type Read, type Transact, together } from '../store/port/transact.ts';
 import {
   listsOf,
   type Receipt,

@@ -2,7 +2,7 @@
 
 import { newId } from '../events/call-id.ts';
 import type { Channel, Protocol } from '../events/event.ts';
-import { isoTime } from '../time/iso-time.ts';
+import { isoTime } from '../time/time.ts';
 
 /**
  * The money part of a receipt. `amount` in display units; `externalReference` is the transaction

@@ -1,12 +1,27 @@
-/** Builds the backend request of a valid input, before the call is priced. */
+/**
+ * From an input to the backend request, before the call is priced: strips reserved members,
+ * validates, explains what does not fit, and puts each member into path, query or body.
+ */
 
+import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { BackendRequest } from '../backend/exchange.ts';
 import type { InputProblem } from '../errors.ts';
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
-import { instancePath } from './input-problems.ts';
+import { MatchBudgetError, withMatchBudget } from './patterns/linear.ts';
+import type { Resource } from './resource.ts';
+import type { Validators } from './schemas/ajv.ts';
+import { MAX_MATCHED_LENGTH } from './schemas/closed-objects.ts';
+import { RESERVED_NAMES } from './schemas/keywords.ts';
+import { MatchLengthError } from './schemas/matching.ts';
 import type { ResourceConfig } from './settings.ts';
-import { encodePathValue, fillPath, type PathTemplate, templateParameters } from './url-template.ts';
-import { type PairStyle, pairsOf } from './value-pairs.ts';
+import {
+  encodePathValue,
+  fillPath,
+  type PairStyle,
+  type PathTemplate,
+  pairsOf,
+  templateParameters,
+} from './url-template.ts';
 
 /** Longest path with query, bytes (it is ASCII): servers refuse more than 8 to 16 KiB. */
 export const MAX_TARGET_LENGTH = 8_192;
@@ -110,6 +125,16 @@ function noForm(style: PairStyle | undefined): string {
   }
 }
 
+/** The properties that travel in the query. */
+export function queryProperties(
+  { method, inputBindings }: ResourceConfig['backend'],
+  { parameters }: PathTemplate,
+  declared: readonly string[],
+): readonly string[] {
+  if (inputBindings !== undefined) return inputBindings.query;
+  return carriesBody(method) ? [] : declared.filter((name) => !parameters.includes(name));
+}
+
 /** Where the members of an input go that are not in the path. */
 interface InputParts {
   readonly query: JsonObject;
@@ -151,4 +176,250 @@ function refuse(name: string, keyword: string, message: string): BuiltRequest {
 
 function problem(path: string, keyword: string, message: string): InputProblem {
   return { path, message, keyword };
+}
+
+/** JSON values in an input above which only its first problem is reported, which is cheap. */
+const MAX_REPORTED_VALUES = 1_000;
+
+interface Sending {
+  readonly template: PathTemplate;
+  /** Path parameters whose values may hold separators. */
+  readonly separated: ReadonlySet<string>;
+  /** Members whose null means that they are not given. */
+  readonly omitted: ReadonlySet<string>;
+}
+
+export function prepareInput(
+  validators: Validators,
+  backend: ResourceConfig['backend'],
+  { template, separated, omitted }: Sending,
+): Resource['prepare'] {
+  return (received, raw) => {
+    const input = withoutReserved(received);
+    const problems = problemsOf(validators, input);
+    if (problems.length > 0) return { ok: false, problems };
+    // What is bought stays as it came: the buyer sends it again to collect.
+    const sent = withoutOmitted(input, omitted);
+    const built = buildRequest(backend, template, sent, sent === received ? raw : undefined, separated);
+    return built.ok ? { ok: true, request: built.request, input } : { ok: false, problems: [built.problem] };
+  };
+}
+
+/** An input as it is bought. The same object when there is nothing to strip. */
+export function withoutReserved(input: JsonObject): JsonObject {
+  const entries = Object.entries(input).filter(([name]) => !RESERVED_NAMES.has(name));
+  return entries.length === Object.keys(input).length ? input : Object.fromEntries(entries);
+}
+
+function problemsOf(validators: Validators, input: JsonObject): readonly InputProblem[] {
+  try {
+    return withMatchBudget(() => findProblems(validators, input));
+  } catch (error) {
+    const message = reasonUntried(error);
+    if (message === undefined) throw error;
+    return [{ path: '$', message, keyword: 'maxLength' }];
+  }
+}
+
+function findProblems({ first, all }: Validators, input: JsonObject): readonly InputProblem[] {
+  const stopping = first();
+  if (stopping(input)) return [];
+  if (isLarge(input)) return inputProblems(stopping.errors ?? [], input);
+  try {
+    const reporting = all();
+    reporting(input);
+    return inputProblems(reporting.errors ?? [], input);
+  } catch (error) {
+    // The full report costs more than the verdict, and may exceed the budget.
+    if (reasonUntried(error) === undefined) throw error;
+    return inputProblems(stopping.errors ?? [], input);
+  }
+}
+
+/** Why a pattern or format was not tried; undefined for any other error. */
+function reasonUntried(error: unknown): string | undefined {
+  if (error instanceof MatchLengthError)
+    return `has a text of more than ${MAX_MATCHED_LENGTH} characters where a pattern or format applies`;
+  if (error instanceof MatchBudgetError)
+    return 'has more text under patterns and formats than one input may have: send shorter or fewer texts';
+  return undefined;
+}
+
+function isLarge(input: JsonObject): boolean {
+  const waiting: Json[] = [input];
+  for (let seen = 0; seen < MAX_REPORTED_VALUES; seen += 1) {
+    const value = waiting.pop();
+    if (value === undefined) return false;
+    if (value !== null && typeof value === 'object') {
+      const inner: readonly Json[] = Array.isArray(value) ? value : Object.values(value);
+      if (inner.length > MAX_REPORTED_VALUES) return true;
+      waiting.push(...inner);
+    }
+  }
+  return true;
+}
+
+/** Most problems that one answer lists (contract 1.1). */
+const MAX_INPUT_PROBLEMS = 20;
+/** Longest message, characters; it may list values of the schema. */
+const MAX_MESSAGE_LENGTH = 200;
+/** Longest name of a member in a path, characters. */
+const MAX_NAME_LENGTH = 64;
+const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+
+/** The validator's errors in the contract's form: fixed phrases and parts of the schema. */
+function inputProblems(errors: readonly ErrorObject[], input: Json): readonly InputProblem[] {
+  const problems = new Map<string, InputProblem>();
+  for (const error of errors) {
+    // These errors follow from another one, which is more specific.
+    if (error.keyword === 'if' || (error.propertyName !== undefined && error.keyword !== 'propertyNames')) continue;
+    const problem = explain(error, pathOf(error.instancePath, input));
+    problems.set(`${problem.path} ${problem.keyword}`, problem);
+    if (problems.size === MAX_INPUT_PROBLEMS) break;
+  }
+  return [...problems.values()];
+}
+
+function explain({ keyword, params, message }: ErrorObject, path: string): InputProblem {
+  const at = (member: unknown, text: string): InputProblem => ({
+    path: instancePath(path, String(member)),
+    message: text,
+    keyword,
+  });
+  switch (keyword) {
+    case 'required':
+      return at(params['missingProperty'], 'is required');
+    case 'additionalProperties':
+      return at(params['additionalProperty'], 'is not a property of this input');
+    case 'unevaluatedProperties':
+      return at(params['unevaluatedProperty'], 'is not a property of this input');
+    case 'propertyNames':
+      return at(params['propertyName'], 'is not a legal property name here');
+    case 'enum':
+      return { path, keyword, message: bounded(`must be one of ${allowed(params['allowedValues'])}`) };
+    default:
+      return { path, keyword, message: bounded(message ?? 'is not valid') };
+  }
+}
+
+function allowed(values: unknown): string {
+  return Array.isArray(values)
+    ? values.map((value: unknown) => JSON.stringify(value)).join(', ')
+    : 'the published values';
+}
+
+function bounded(text: string): string {
+  return text.length <= MAX_MESSAGE_LENGTH ? text : `${text.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
+}
+
+/** A JSON pointer in the contract's form; the input decides what is an index and what a name. */
+function pathOf(pointer: string, input: Json): string {
+  let path = '$';
+  let value: Json | undefined = input;
+  for (const token of pointer.split('/').slice(1)) {
+    const name = token.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (Array.isArray(value)) {
+      path = instancePath(path, Number(name));
+      value = (value as readonly Json[])[Number(name)];
+    } else {
+      path = instancePath(path, name);
+      value =
+        value !== null && typeof value === 'object' ? (value as { readonly [key: string]: Json })[name] : undefined;
+    }
+  }
+  return path;
+}
+
+/** `$.a.b[0]`; other than plain names are quoted and long ones cut, so that a path is one line. */
+export function instancePath(parent: string, member: string | number): string {
+  if (typeof member === 'number') return `${parent}[${member}]`;
+  const name = member.slice(0, MAX_NAME_LENGTH).toWellFormed();
+  return PLAIN_NAME.test(name) ? `${parent}.${name}` : `${parent}[${JSON.stringify(name)}]`;
+}
+
+interface Sendable {
+  /** The input schema without the nulls that cannot be sent. */
+  readonly schema: JsonObject;
+  /** Optional members whose null means that they are not given. */
+  readonly omitted: ReadonlySet<string>;
+}
+
+/** What an input schema says once the places of its members are known. */
+export function sendable(schema: JsonObject, backend: ResourceConfig['backend'], template: PathTemplate): Sendable {
+  const properties = isObject(schema['properties']) ? schema['properties'] : {};
+  const required = Array.isArray(schema['required']) ? schema['required'] : [];
+  const changed = new Map<string, Json>();
+  const omitted = new Set<string>();
+  for (const name of sentAsText(backend, template, Object.keys(properties))) {
+    const property = properties[name] ?? null;
+    const plain = withoutNull(property);
+    if (plain === property) continue;
+    if (required.includes(name)) changed.set(name, plain);
+    else omitted.add(name);
+  }
+  return {
+    schema: changed.size === 0 ? schema : { ...schema, properties: { ...properties, ...Object.fromEntries(changed) } },
+    omitted,
+  };
+}
+
+/** The members in path, query and form that are no JSON text. */
+function sentAsText(
+  backend: ResourceConfig['backend'],
+  template: PathTemplate,
+  declared: readonly string[],
+): readonly string[] {
+  const { inputBindings, contentType, method } = backend;
+  const inQuery = queryProperties(backend, template, declared);
+  const { body = declared } = inputBindings ?? {};
+  const fields = contentType === FORM_TYPE && carriesBody(method) && typeof body !== 'string' ? body : [];
+  const inText = new Set([...template.parameters, ...inQuery, ...fields]);
+  return declared.filter((name) => inText.has(name) && inputBindings?.styles.get(name) !== 'json');
+}
+
+/** The input without null in these members; the same object where there is none. */
+function withoutOmitted(input: JsonObject, omitted: ReadonlySet<string>): JsonObject {
+  if (omitted.size === 0) return input;
+  const given = Object.entries(input).filter(([name, value]) => value !== null || !omitted.has(name));
+  return given.length === Object.keys(input).length ? input : Object.fromEntries(given);
+}
+
+/** The schema without the null that it names; itself where it names none, or nothing else. */
+export function withoutNull(schema: Json): Json {
+  if (!isObject(schema)) return schema;
+  const { type, enum: values, default: usual, ...others } = schema;
+  const rest: JsonObject = { ...others, ...(usual === undefined || usual === null ? {} : { default: usual }) };
+  const types = Array.isArray(type) ? type.filter((name: Json) => name !== 'null') : undefined;
+  if (types !== undefined && types.length > 0 && types.length < [type].flat().length) {
+    const kept = Array.isArray(values) ? { enum: values.filter((value: Json) => value !== null) } : {};
+    return { type: types.length === 1 ? (types[0] ?? '') : types, ...rest, ...kept };
+  }
+  if (type === undefined && Array.isArray(values) && values.includes(null) && values.length > 1)
+    return { ...rest, enum: values.filter((value: Json) => value !== null) };
+  for (const keyword of ['anyOf', 'oneOf']) {
+    const branches = schema[keyword];
+    if (!Array.isArray(branches)) continue;
+    const kept = (branches as readonly Json[]).filter((branch) => !isNull(branch)).map(withoutNull);
+    const isSame = kept.length === branches.length && kept.every((branch, index) => branch === branches[index]);
+    if (isSame || kept.length === 0) continue;
+    const { [keyword]: _branches, ...beside } = rest;
+    const [only] = kept;
+    if (kept.length > 1 || !isObject(only) || type !== undefined) return { ...schema, [keyword]: kept };
+    return Object.keys(only).some(
+      (name) => name in beside && !['title', 'description', 'default', 'examples'].includes(name),
+    )
+      ? { ...schema, [keyword]: kept }
+      : { ...only, ...beside };
+  }
+  return schema;
+}
+
+function isNull(schema: Json): boolean {
+  if (!isObject(schema)) return false;
+  const { type, const: value, enum: values } = schema;
+  return (
+    [type].flat().every((name) => name === 'null') ||
+    value === null ||
+    (Array.isArray(values) && values.every((one) => one === null))
+  );
 }

@@ -7,9 +7,7 @@
 
 import type { InputProblem } from '../errors.ts';
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
-import { carriesBody } from './backend-request.ts';
-import { instancePath } from './input-problems.ts';
-import { withoutNull } from './schemas/without-null.ts';
+import { carriesBody, instancePath, queryProperties, withoutNull } from './backend-request.ts';
 import type { ResourceConfig } from './settings.ts';
 import { comparisonFault, type PathTemplate, readTemplate } from './url-template.ts';
 
@@ -132,16 +130,6 @@ function pathPattern({ literals, parameters }: PathTemplate): RegExp | undefined
     source += RegExp.escape(literal);
   }
   return new RegExp(`^${source}$`, 's');
-}
-
-/** The properties that travel in the query, where backend-request.ts puts them. */
-export function queryProperties(
-  { method, inputBindings }: ResourceConfig['backend'],
-  { parameters }: PathTemplate,
-  declared: readonly string[],
-): readonly string[] {
-  if (inputBindings !== undefined) return inputBindings.query;
-  return carriesBody(method) ? [] : declared.filter((name) => !parameters.includes(name));
 }
 
 interface QueryRules {

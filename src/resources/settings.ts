@@ -6,7 +6,7 @@ import type { Json, JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { PublishedName } from './published.ts';
-import type { PairStyle } from './value-pairs.ts';
+import type { PairStyle } from './url-template.ts';
 
 export interface CatalogueSettings {
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };

@@ -8,8 +8,8 @@ import { request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { isIPv6 } from 'node:net';
 import { type Request, type Response, Router } from 'express';
+import { allowOnly } from '../server/http/request.ts';
 import { clientGone, sendText } from '../server/http/respond.ts';
-import { allowOnly } from '../server/http/target.ts';
 import { APP_PROBES, type AppProbe, type AppProbeSettings } from './app-probe-settings.ts';
 
 /**

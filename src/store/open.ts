@@ -5,7 +5,7 @@ import type { RegisterEpoch } from '../mandates/register.ts';
 import { sealedLedger, type Unreadable } from '../payments/ledger/document-ledger.ts';
 import type { Store } from './documents/store.ts';
 import type { StorageConfig } from './port/settings.ts';
-import type { StoreLog } from './redis/connection.ts';
+import type { StoreLog } from './redis/client.ts';
 import type * as SqliteModule from './sqlite/open.ts';
 
 /** Unreadable secrets that are logged once each: the same record is read again and again. */

@@ -2,7 +2,7 @@
 
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { FORM_TYPE } from '../../src/resources/backend-request.ts';
-import type { PairStyle } from '../../src/resources/value-pairs.ts';
+import type { PairStyle } from '../../src/resources/url-template.ts';
 import { essenceOf, isJson } from './media-types.ts';
 import { listed, type Operation } from './operations.ts';
 import { itemsOf, mayBe } from './parameters.ts';

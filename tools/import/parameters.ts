@@ -1,8 +1,7 @@
 /** The parameters of an operation: what goes into path and query, and what a caller cannot send. */
 
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
-import { templateParameters } from '../../src/resources/url-template.ts';
-import type { PairStyle } from '../../src/resources/value-pairs.ts';
+import { type PairStyle, templateParameters } from '../../src/resources/url-template.ts';
 import { isJson } from './media-types.ts';
 import { listed, type Operation } from './operations.ts';
 import { templateOf } from './paths.ts';

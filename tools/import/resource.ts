@@ -10,7 +10,7 @@ import { resourceFaults } from '../../src/resources/check.ts';
 import { createCompiler } from '../../src/resources/schemas/ajv.ts';
 import { closeSchema } from '../../src/resources/schemas/closed-objects.ts';
 import { subschemas } from '../../src/resources/schemas/keywords.ts';
-import type { PairStyle } from '../../src/resources/value-pairs.ts';
+import type { PairStyle } from '../../src/resources/url-template.ts';
 import { type Body, bodyOf } from './body.ts';
 import { withDefinitions } from './definitions.ts';
 import { essenceOf, isJson } from './media-types.ts';

@@ -6,8 +6,7 @@
 
 import { FORBIDDEN_NAMES } from '../../src/json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
-import { IN_PLACE, subschemas } from '../../src/resources/schemas/keywords.ts';
-import { RESERVED_NAMES } from '../../src/resources/schemas/reserved-members.ts';
+import { IN_PLACE, RESERVED_NAMES, subschemas } from '../../src/resources/schemas/keywords.ts';
 import { textFault } from '../../src/resources/schemas/schema-check.ts';
 import { inDialect } from './dialect.ts';
 import { derivedFrom, discriminatorOf, exclusive, valuesOf } from './discriminator.ts';

@@ -1,7 +1,7 @@
 /** Proposes `settle: after` where answers can be kept sealed; the merchant alone writes it. */
 
 import type { WrittenResource } from '../../src/config/document/document.ts';
-import { isRepeatable } from '../../src/resources/repeatable.ts';
+import { isRepeatable } from '../../src/resources/resource.ts';
 
 /** Tells whether a resource may be paid after its call; `pricing` also in the short form. */
 export interface PricedResource {

@@ -3,8 +3,7 @@ import { modelCommits } from '../../spec/store/model.ts';
 import type { KeyedCall, KeyedEnd } from '../../src/checkouts/attempts.ts';
 import { documentClaims } from '../../src/checkouts/document-claims.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
-import type { Commits } from '../../src/store/port/commit.ts';
-import { createTransact } from '../../src/store/port/transact.ts';
+import { type Commits, createTransact } from '../../src/store/port/commit.ts';
 import { type Chance, chanceOf } from '../chaos/sim/chance.ts';
 import {
   type CallEnd,

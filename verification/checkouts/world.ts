@@ -11,9 +11,8 @@ import type {
 import { documentClaims } from '../../src/checkouts/document-claims.ts';
 import { createIdempotency } from '../../src/checkouts/machine.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
-import type { Commits } from '../../src/store/port/commit.ts';
+import { type Commits, createTransact } from '../../src/store/port/commit.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
-import { createTransact } from '../../src/store/port/transact.ts';
 import type { Chance } from '../chaos/sim/chance.ts';
 import { type Actor, Schedule, type Step } from '../chaos/sim/schedule.ts';
 import { type Laws, type Manner, TIMEOUT_MS } from './run.ts';

@@ -5,7 +5,7 @@ import type { Response } from 'express';
 import { a2aResponseWriter, deliveredData } from '../../../src/adapters/a2a/response-writer.ts';
 import { readContent } from '../../../src/adapters/json-rpc/answer-content.ts';
 import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/exchange.ts';
-import { createAnswerBudget } from '../../../src/server/limits/answer-budget.ts';
+import { createAnswerBudget } from '../../../src/server/limits/load-shedding.ts';
 
 const JSON_TYPE = 'application/json';
 

@@ -4,7 +4,7 @@ import { fittingHead } from '../../../src/adapters/http/response-writer.ts';
 import { USUAL_ROOM } from '../../../src/payments/x402/wire/challenge.ts';
 import { decodeHeader } from '../../../src/payments/x402/wire/proof.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
-import { fieldBytes, fieldsBytes } from '../../../src/server/http/head-bytes.ts';
+import { fieldBytes, fieldsBytes } from '../../../src/server/http/respond.ts';
 
 const ROOM = USUAL_ROOM.plain;
 const payment: PaymentResponse = {

@@ -5,8 +5,8 @@ import { MAX_BUFFERED_BYTES, withContent } from '../../../src/adapters/json-rpc/
 import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/exchange.ts';
 import { ANSWER_BUFFER_BYTES } from '../../../src/backend/received-answer.ts';
 import type { Relayed } from '../../../src/pipeline/call.ts';
-import { captureAnswer, readOn } from '../../../src/pipeline/steps/capture-answer.ts';
-import { type AnswerBudget, createAnswerBudget, FREE_WAIT_MS } from '../../../src/server/limits/answer-budget.ts';
+import { captureAnswer, readOn } from '../../../src/pipeline/middleware/deliver.ts';
+import { type AnswerBudget, createAnswerBudget, FREE_WAIT_MS } from '../../../src/server/limits/load-shedding.ts';
 import { type VirtualTime, virtualTime } from '../../payments/settlement/virtual-time.ts';
 
 const FREE = { paid: false };

@@ -9,7 +9,7 @@ import type { EventDraft } from '../../../src/events/event.ts';
 import { operatorRoutes } from '../../../src/operator/api/routes.ts';
 import { type EventStream, openEventStream } from '../../../src/operator/api/stream.ts';
 import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
-import { identify } from '../../../src/server/http/request-id.ts';
+import { identify } from '../../../src/server/http/access-record.ts';
 import { clientNetwork } from '../../../src/server/limits/client-address.ts';
 import { createListener } from '../../../src/server/listener/listen.ts';
 import { createLifecycle, type Lifecycle } from '../../../src/sidecar/lifecycle.ts';

@@ -59,12 +59,12 @@ describe('the sources that write a 402', () => {
       .map(({ file }) => file)
       .toSorted();
 
-  it('only pipeline/steps/payment-required.ts asks for payment, and the response writer that notes outcomes passes it on', () => {
+  it('only pipeline/middleware/challenge.ts asks for payment, and the response writer that notes outcomes passes it on', () => {
     assert.deepEqual(using(/\.paymentRequired\(/), [
       // Passes it on, or shows it to people as a page.
       'src/adapters/origin/adapter.ts',
       'src/pipeline/call.ts',
-      'src/pipeline/steps/payment-required.ts',
+      'src/pipeline/middleware/challenge.ts',
     ]);
     const noting = sources.find(({ file }) => file === 'src/pipeline/call.ts')?.text ?? '';
     assert.equal(noting.match(/\.paymentRequired\(/g)?.length, 1);

@@ -4,8 +4,8 @@ import { GatewayError } from '../../../src/errors.ts';
 import type { MandateVerdict } from '../../../src/mandates/ap2/reasons.ts';
 import type { MandateService } from '../../../src/mandates/ap2/verify.ts';
 import type { FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
+import { PendingRefusal } from '../../../src/pipeline/collecting.ts';
 import { authorize } from '../../../src/pipeline/middleware/authorize.ts';
-import { PendingRefusal } from '../../../src/pipeline/steps/collecting.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { ACCEPTED, callAt, EXPIRED, OFFERS, passed, RESOURCE, scriptedMandates } from '../calls.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
-import { holdWhileFenced } from '../../../src/pipeline/middleware/hold-while-fenced.ts';
+import { holdWhileFenced } from '../../../src/pipeline/middleware/admit.ts';
 import { passed } from '../calls.ts';
 
 const response = (): Response => Object.assign(new EventEmitter(), { locals: {} }) as unknown as Response;

@@ -2,11 +2,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { describe, it } from 'node:test';
 import type { Response } from 'express';
-import {
-  countUntilClosed,
-  limitConcurrency,
-  trackInFlight,
-} from '../../../src/pipeline/middleware/limit-concurrency.ts';
+import { countUntilClosed, limitConcurrency, trackInFlight } from '../../../src/pipeline/middleware/admit.ts';
 import { Slots } from '../../../src/server/limits/load-shedding.ts';
 import { passed } from '../calls.ts';
 

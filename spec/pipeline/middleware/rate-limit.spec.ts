@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../../src/errors.ts';
 import { advanceCall, type Call } from '../../../src/pipeline/call.ts';
-import { countUnlessPaid, rateLimit } from '../../../src/pipeline/middleware/rate-limit.ts';
+import { countUnlessPaid, rateLimit } from '../../../src/pipeline/middleware/admit.ts';
 import { createTokenBuckets } from '../../../src/server/limits/rates.ts';
 import { openBareListener } from '../../server/http/bare-listener.ts';
 import { closeOf, dial, head } from '../../server/http/raw.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { ResolvedCall } from '../../../src/pipeline/call.ts';
-import { resolve } from '../../../src/pipeline/middleware/resolve.ts';
+import { resolve } from '../../../src/pipeline/middleware/prepare.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import { callAt, passed } from '../calls.ts';
 

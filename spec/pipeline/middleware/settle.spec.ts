@@ -12,10 +12,10 @@ import type { SettlementRequest, SettlementResult } from '../../../src/payments/
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { AnsweredCall, FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
+import type { Collector } from '../../../src/pipeline/collecting.ts';
+import type { Selling } from '../../../src/pipeline/middleware/challenge.ts';
+import { asAnswer } from '../../../src/pipeline/middleware/deliver.ts';
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
-import { asAnswer } from '../../../src/pipeline/steps/capture-answer.ts';
-import type { Collector } from '../../../src/pipeline/steps/collecting.ts';
-import type { Selling } from '../../../src/pipeline/steps/payment-required.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { ACCEPTED, free, OFFERS, PAY_ID, passed, proven, SELLING, scriptedMandates } from '../calls.ts';
 

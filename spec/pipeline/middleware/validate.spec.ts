@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PreparedCall } from '../../../src/pipeline/call.ts';
-import { validate } from '../../../src/pipeline/middleware/validate.ts';
+import { validate } from '../../../src/pipeline/middleware/prepare.ts';
 import { callAt, passed, RESOURCE } from '../calls.ts';
 
 const PROBLEMS = [{ path: '$.city', message: 'is missing', keyword: 'required' }];

@@ -3,9 +3,9 @@ import { describe, it } from 'node:test';
 import type { ProofVerifier } from '../../../src/payments/settlement/verifier.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
+import { PendingRefusal } from '../../../src/pipeline/collecting.ts';
+import { createSelling, type Selling } from '../../../src/pipeline/middleware/challenge.ts';
 import { verify } from '../../../src/pipeline/middleware/verify.ts';
-import { PendingRefusal } from '../../../src/pipeline/steps/collecting.ts';
-import { createSelling, type Selling } from '../../../src/pipeline/steps/payment-required.ts';
 import { callAt, free, OFFERS, passed, SELLING } from '../calls.ts';
 
 type Verdict = Awaited<ReturnType<ProofVerifier['verify']>>;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { failureCode, Undeliverable } from '../../../src/backend/exchange.ts';
 import type { WorkFailure } from '../../../src/payments/settlement/settlement-request.ts';
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
-import { failedUnpaid } from '../../../src/pipeline/steps/backend-failed.ts';
+import { failedUnpaid } from '../../../src/pipeline/middleware/forward.ts';
 import { proven } from '../calls.ts';
 
 describe('a call that was not paid, because its backend did not answer first', () => {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
 import type { PreparedCall } from '../../../src/pipeline/call.ts';
-import { conditionsOf, requestToBackend } from '../../../src/pipeline/steps/backend-request.ts';
+import { conditionsOf, requestToBackend } from '../../../src/pipeline/middleware/forward.ts';
 import { callAt, PAY_ID } from '../calls.ts';
 
 const PAID = { payId: PAY_ID, payer: '0xpayer', receiptId: 'receipt_1' } as PaymentRecord;

@@ -7,7 +7,7 @@ import type { KnownPayment } from '../../../src/payments/settlement/known-paymen
 import type { ProofVerifier } from '../../../src/payments/settlement/verifier.ts';
 import type { Agreed } from '../../../src/payments/x402/wire/offers.ts';
 import type { ProvenCall, Stage } from '../../../src/pipeline/call.ts';
-import { createCollector, PendingRefusal, unanswered } from '../../../src/pipeline/steps/collecting.ts';
+import { createCollector, PendingRefusal, unanswered } from '../../../src/pipeline/collecting.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
 import { callAt, EXPIRED, OFFERS, proven, RESOURCE } from '../calls.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { REASONS, type Reason } from '../../../src/mandates/ap2/reasons.ts';
-import { unauthorized } from '../../../src/pipeline/steps/mandate-outcome.ts';
+import { unauthorized } from '../../../src/pipeline/middleware/authorize.ts';
 import { purchaseWith } from '../../support/ap2/purchase.ts';
 import { ACCEPTED, scriptedMandates } from '../calls.ts';
 

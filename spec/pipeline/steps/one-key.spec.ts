@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
-import { oneKey } from '../../../src/pipeline/steps/collecting.ts';
+import { oneKey } from '../../../src/pipeline/collecting.ts';
 
 const refuses = (reason: string) => (thrown: unknown) => {
   assert.ok(thrown instanceof GatewayError);

@@ -4,7 +4,7 @@ import { readStoredMandate, storedMandate } from '../../../src/mandates/stored-m
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
-import { paymentMandate } from '../../../src/pipeline/steps/payment-mandate.ts';
+import { paymentMandate } from '../../../src/pipeline/middleware/authorize.ts';
 import { ACCEPTED, EXPIRED, proven, scriptedMandates } from '../calls.ts';
 
 const { mandates } = scriptedMandates(ACCEPTED);

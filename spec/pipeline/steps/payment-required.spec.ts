@@ -6,7 +6,7 @@ import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rech
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
 import type { PreparedCall } from '../../../src/pipeline/call.ts';
-import { createSelling, refusalSentence, requirePayment } from '../../../src/pipeline/steps/payment-required.ts';
+import { createSelling, refusalSentence, requirePayment } from '../../../src/pipeline/middleware/challenge.ts';
 import { callAt, OFFERS } from '../calls.ts';
 
 describe('the sentence about a refusal', () => {

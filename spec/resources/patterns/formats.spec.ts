@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 import fc from 'fast-check';
-import { MatchBudgetError, withMatchBudget } from '../../../src/resources/patterns/budget.ts';
 import { FORMATS, urlTest } from '../../../src/resources/patterns/formats.ts';
+import { MatchBudgetError, withMatchBudget } from '../../../src/resources/patterns/linear.ts';
 
 const RUNS = 200_000;
 /** Pieces with the characters that decide. */

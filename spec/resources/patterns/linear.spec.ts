@@ -5,8 +5,16 @@ import { setFlagsFromString } from 'node:v8';
 import { createContext, runInContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
-import { MATCH_BUDGET, MatchBudgetError, spendSteps, withMatchBudget } from '../../../src/resources/patterns/budget.ts';
-import { compilePattern, MAX_STEPS, patternFault, proveLinearEngine } from '../../../src/resources/patterns/linear.ts';
+import {
+  compilePattern,
+  MATCH_BUDGET,
+  MAX_STEPS,
+  MatchBudgetError,
+  patternFault,
+  proveLinearEngine,
+  spendSteps,
+  withMatchBudget,
+} from '../../../src/resources/patterns/linear.ts';
 
 const MODULE = new URL('../../../src/resources/patterns/linear.ts', import.meta.url).href;
 

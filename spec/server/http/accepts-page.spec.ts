@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { acceptsPage } from '../../../src/server/http/accepts-page.ts';
+import { acceptsPage } from '../../../src/server/http/respond.ts';
 
 const ROWS: readonly (readonly [accept: string | undefined, page: boolean])[] = [
   [undefined, false],

@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 import type { RequestHandler } from 'express';
 import { plainExpress } from '../../../src/app/plain-express.ts';
 import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
-import { checkFraming } from '../../../src/server/http/framing.ts';
-import { identify } from '../../../src/server/http/request-id.ts';
+import { identify } from '../../../src/server/http/access-record.ts';
+import { checkFraming } from '../../../src/server/http/request.ts';
 import { sendJson } from '../../../src/server/http/respond.ts';
 import { createListener, type ListenerParts } from '../../../src/server/listener/listen.ts';
 

@@ -4,7 +4,7 @@ import http, { type IncomingMessage, type RequestListener } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
-import { readJsonBody } from '../../../src/server/http/body.ts';
+import { readJsonBody } from '../../../src/server/http/request.ts';
 
 /** Sends one request, and reads its body once all of it has come. */
 async function readLate(bytes: string): Promise<{ readonly read: unknown; readonly listeners: number }> {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GatewayError } from '../../../src/errors.ts';
-import { MAX_BODY_BYTES, readJsonBytes } from '../../../src/server/http/body.ts';
+import { MAX_BODY_BYTES, readJsonBytes } from '../../../src/server/http/request.ts';
 import { sendJson } from '../../../src/server/http/respond.ts';
 import { connectionsFor, MAX_CONNECTIONS } from '../../../src/server/listener/listen.ts';
 import { type BareListener, openBareListener } from './bare-listener.ts';

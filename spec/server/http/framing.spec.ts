@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { SINGLE_FIELDS } from '../../../src/server/http/framing.ts';
+import { SINGLE_FIELDS } from '../../../src/server/http/request.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { envelopeOf, exchange, head, invoke } from './raw.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Request, RequestHandler, Response } from 'express';
-import { inOrder } from '../../../src/server/http/in-order.ts';
+import { inOrder } from '../../../src/pipeline/middleware/timed.ts';
 
 const REQ = {} as Request;
 const RES = {} as Response;

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readJsonBytes } from '../../../src/server/http/body.ts';
-import { noteBodyRelayed } from '../../../src/server/http/relayed-body.ts';
+import { noteBodyRelayed, readJsonBytes } from '../../../src/server/http/request.ts';
 import { type BareListener, openBareListener } from './bare-listener.ts';
 import { closeOf, dial, envelopeOf, exchange, head, received, statusOf } from './raw.ts';
 

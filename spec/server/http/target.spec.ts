@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { idPrefixes } from '../../../src/server/http/request-id.ts';
-import { belowMount, rawPath } from '../../../src/server/http/target.ts';
+import { idPrefixes } from '../../../src/server/http/access-record.ts';
+import { belowMount, rawPath } from '../../../src/server/http/request.ts';
 
 describe('the path of a request target', () => {
   const rows = [

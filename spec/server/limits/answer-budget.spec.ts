@@ -6,7 +6,7 @@ import {
   createAnswerBudget,
   FREE_WAIT_MS,
   PAID_WAIT_MS,
-} from '../../../src/server/limits/answer-budget.ts';
+} from '../../../src/server/limits/load-shedding.ts';
 import { type VirtualTime, virtualTime } from '../../payments/settlement/virtual-time.ts';
 
 const BYTES = 100;

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { MAX_WAITING_BYTES } from '../../../src/server/listener/connection.ts';
 import type { ListenerParts } from '../../../src/server/listener/listen.ts';
-import { MAX_WAITING_BYTES } from '../../../src/server/listener/room.ts';
 import { openBareListener } from '../http/bare-listener.ts';
 import { closeOf, head } from '../http/raw.ts';
 

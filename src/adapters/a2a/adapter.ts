@@ -6,11 +6,10 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { type ReceivedCall, receiveCall } from '../../pipeline/call.ts';
-import { readJsonBytes } from '../../server/http/body.ts';
-import { readHeader, singleHeader } from '../../server/http/headers.ts';
-import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
+import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
+import { readHeader, readJsonBytes, singleHeader } from '../../server/http/request.ts';
 import { clientGone } from '../../server/http/respond.ts';
-import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
+import type { AnswerBudget } from '../../server/limits/load-shedding.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { type RpcId, resultText, sendRpc, sendRpcError } from '../json-rpc/message.ts';
 import { type CallMessage, type ErrorProfile, type Refusal, readRequest, rpcError } from './request.ts';

@@ -8,10 +8,10 @@ import { exampleInput } from '../../resources/example-input.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
 import { CARD_PATH } from '../../resources/published.ts';
 import type { Resource } from '../../resources/resource.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/keywords.ts';
 import { staticDocument } from '../../resources/static-document.ts';
+import { allowOnly } from '../../server/http/request.ts';
 import { published } from '../../server/http/respond.ts';
-import { allowOnly } from '../../server/http/target.ts';
 
 const JSON_ONLY = ['application/json'];
 /**

@@ -6,8 +6,8 @@
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import type { CarriedMandate } from '../../mandates/ap2/envelope.ts';
 import type { CarriedProof } from '../../payments/settlement/verifier.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
-import { type HeaderReading, isJsonType } from '../../server/http/headers.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/keywords.ts';
+import { type HeaderReading, isJsonType } from '../../server/http/request.ts';
 import { memberMandate, memberProof, oneMandate, oneProof } from '../extract-credentials.ts';
 import {
   INVALID_PARAMS,

@@ -9,8 +9,8 @@ import { paymentResponseDocument } from '../../payments/x402/wire/payment-respon
 import { NONCE_ALREADY_USED } from '../../payments/x402/wire/reasons.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { ResponseWriter } from '../../pipeline/call.ts';
-import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
-import { isoTime } from '../../time/iso-time.ts';
+import type { AnswerBudget } from '../../server/limits/load-shedding.ts';
+import { isoTime } from '../../time/time.ts';
 import { type AnswerContent, MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import {
   deliveryMember,

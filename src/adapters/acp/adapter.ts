@@ -10,12 +10,17 @@ import type { createIdempotency } from '../../checkouts/machine.ts';
 import type { Access, Sessions } from '../../checkouts/sessions.ts';
 import type { AcpClient, AcpSettings } from '../../checkouts/settings.ts';
 import { isObject, type Json } from '../../json/types.ts';
-import { noteChannel, noteOperation, noteOutcome, type Outcome } from '../../server/http/access-record.ts';
-import { ownersOf, readHeader } from '../../server/http/headers.ts';
-import { onceClosed } from '../../server/http/once-closed.ts';
-import { type CallIds, idsOf } from '../../server/http/request-id.ts';
+import {
+  type CallIds,
+  idsOf,
+  noteChannel,
+  noteOperation,
+  noteOutcome,
+  type Outcome,
+  onceClosed,
+} from '../../server/http/access-record.ts';
+import { belowMount, ownersOf, rawPath, readHeader } from '../../server/http/request.ts';
 import { clientGone, sendText } from '../../server/http/respond.ts';
-import { belowMount, rawPath } from '../../server/http/target.ts';
 import { clientNetwork } from '../../server/limits/client-address.ts';
 import type { Shedding } from '../../server/limits/load-shedder.ts';
 import type { Slots } from '../../server/limits/load-shedding.ts';

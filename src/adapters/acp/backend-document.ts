@@ -7,7 +7,7 @@ import type { ReceivedHeaders } from '../../backend/exchange.ts';
 import { ACP_VERSION, type Operation } from '../../checkouts/operations.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
-import { isEncoded } from '../../server/http/headers.ts';
+import { isEncoded } from '../../server/http/request.ts';
 import { type DocumentName, type Fault, validatorOf } from './validation/validator.ts';
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;

@@ -14,8 +14,7 @@ import {
 } from '../../checkouts/operations.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import type { Json } from '../../json/types.ts';
-import { readBytes } from '../../server/http/body.ts';
-import { isEncoded, readHeader } from '../../server/http/headers.ts';
+import { isEncoded, readBytes, readHeader } from '../../server/http/request.ts';
 import { AcpError } from './error.ts';
 import { type Build, type DocumentName, type Validator, validatorOf } from './validation/validator.ts';
 

@@ -8,12 +8,9 @@ import { USUAL_ROOM } from '../../payments/x402/wire/challenge.ts';
 import { encodePaymentResponse, shorterResponses } from '../../payments/x402/wire/payment-response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
-import { noteLeftOut } from '../../server/http/access-record.ts';
-import { endWith } from '../../server/http/end-with.ts';
-import { fieldBytes, fieldsBytes } from '../../server/http/head-bytes.ts';
-import { takesTrailers } from '../../server/http/headers.ts';
-import { onceClosed } from '../../server/http/once-closed.ts';
-import { sendError, sendJson } from '../../server/http/respond.ts';
+import { noteLeftOut, onceClosed } from '../../server/http/access-record.ts';
+import { takesTrailers } from '../../server/http/request.ts';
+import { endWith, fieldBytes, fieldsBytes, sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
 const LAST_BYTES_MS = 60_000;

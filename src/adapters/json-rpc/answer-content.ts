@@ -5,8 +5,8 @@ import { ANSWER_BUFFER_BYTES } from '../../backend/received-answer.ts';
 import type { Json } from '../../json/types.ts';
 import type { Admitted } from '../../limiter.ts';
 import type { Relayed } from '../../pipeline/call.ts';
-import { isEncoded, isJsonType } from '../../server/http/headers.ts';
-import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
+import { isEncoded, isJsonType } from '../../server/http/request.ts';
+import type { AnswerBudget } from '../../server/limits/load-shedding.ts';
 
 /** Largest answer that a JSON-RPC message carries, bytes (contract 3, response size). */
 export const MAX_BUFFERED_BYTES = 1_048_576;

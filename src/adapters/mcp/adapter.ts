@@ -11,14 +11,12 @@ import { receiveCall } from '../../pipeline/call.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import type { ListedResource } from '../../resources/listing.ts';
 import { type MirroredParameter, mirroredParameters } from '../../resources/mirrored-headers.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/keywords.ts';
 import { toolInput, toolNames } from '../../resources/tool-form.ts';
-import { readJsonBytes } from '../../server/http/body.ts';
-import { COPIED_BYTES } from '../../server/http/end-with.ts';
-import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
-import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
-import { clientGone } from '../../server/http/respond.ts';
-import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
+import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
+import { type HeaderReading, readHeader, readJsonBytes, singleHeader } from '../../server/http/request.ts';
+import { COPIED_BYTES, clientGone } from '../../server/http/respond.ts';
+import type { AnswerBudget } from '../../server/limits/load-shedding.ts';
 import {
   carriedKey,
   carriedMandate,

@@ -5,7 +5,7 @@ import { errorEnvelope } from '../../errors.ts';
 import { isObject, type Json } from '../../json/types.ts';
 import type { ResponseWriter } from '../../pipeline/call.ts';
 import type { Resource } from '../../resources/resource.ts';
-import type { AnswerBudget } from '../../server/limits/answer-budget.ts';
+import type { AnswerBudget } from '../../server/limits/load-shedding.ts';
 import { type AnswerContent, MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import {
   deliveryMember,

@@ -2,8 +2,7 @@
 
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
-import { sameValue } from '../../resources/schemas/keywords.ts';
-import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
+import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER, sameValue } from '../../resources/schemas/keywords.ts';
 import { type Era, META_SERVER_INFO } from './parse-request.ts';
 
 /** How long a client may keep the list, milliseconds. Resources change only at a restart. */

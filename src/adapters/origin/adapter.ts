@@ -14,13 +14,17 @@ import type { Catalogue } from '../../resources/catalogue.ts';
 import type { Resource } from '../../resources/resource.ts';
 import type { AddressReader } from '../../resources/reverse-template.ts';
 import type { OriginHeader } from '../../resources/settings.ts';
-import { acceptsPage } from '../../server/http/accepts-page.ts';
-import { readJsonBody } from '../../server/http/body.ts';
-import { hasBody } from '../../server/http/framing.ts';
-import { singleHeader } from '../../server/http/headers.ts';
-import { escapedHtml, PAGE_CLOSING, PAGE_HEADERS, pageOpening } from '../../server/http/page.ts';
-import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
-import { clientGone, sendText } from '../../server/http/respond.ts';
+import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
+import { hasBody, readJsonBody, singleHeader } from '../../server/http/request.ts';
+import {
+  acceptsPage,
+  clientGone,
+  escapedHtml,
+  PAGE_CLOSING,
+  PAGE_HEADERS,
+  pageOpening,
+  sendText,
+} from '../../server/http/respond.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { httpResponseWriter } from '../http/response-writer.ts';
 

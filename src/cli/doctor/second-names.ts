@@ -1,8 +1,7 @@
 /** The check of second names: whether the backend serves what is sold under a name that passes. */
 
 import { hash } from 'node:crypto';
-import { samplePath } from '../../app/addresses.ts';
-import { openRoutes, operationsOf, type RouteSettings } from '../../app/open-routes.ts';
+import { openRoutes, operationsOf, type RouteSettings, samplePath } from '../../app/open-routes.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { templatePath } from '../../resources/url-template.ts';
 import { bodyText, httpGet } from '../http-get.ts';

@@ -6,7 +6,7 @@ import { AmountError, type Pricing, parseAmount } from '../../payments/pricing/a
 import { leastSecondsToPay } from '../../payments/x402/wire/proof.ts';
 import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
 import { bazaarFaults, inputFaults, operationFaults, outputFaults, templateFaults } from '../../resources/check.ts';
-import { isRepeatable } from '../../resources/repeatable.ts';
+import { isRepeatable } from '../../resources/resource.ts';
 import type { ResourceFault } from '../../resources/schemas/keywords.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
 import { comparisonFault, pathShape, templateParameters } from '../../resources/url-template.ts';

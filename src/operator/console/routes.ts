@@ -4,9 +4,8 @@ import { readFileSync } from 'node:fs';
 import { type RequestHandler, Router } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { type StaticDocument, staticText } from '../../resources/static-document.ts';
-import { singleHeader } from '../../server/http/headers.ts';
+import { allowOnly, singleHeader } from '../../server/http/request.ts';
 import { staticDocument } from '../../server/http/respond.ts';
-import { allowOnly } from '../../server/http/target.ts';
 
 /**
  * The page may load these files and ask its own gateway. No script or style in the markup, nothing

@@ -7,9 +7,19 @@ import { type KeyRing, openText, sealText } from '../../crypto/seal.ts';
 import { claimKeys, finishUses, openKeys, registerIn, reserveUses } from '../../mandates/register.ts';
 import { type BookWriter, receiptOfKey } from '../../receipts/document-book.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
-import { boundedList } from '../../store/port/bounded.ts';
-import type { Commits, Documents, EntryChange, How, Stretch } from '../../store/port/commit.ts';
-import { type Changes, type Decision, type Read, type Transact, together } from '../../store/port/transact.ts';
+import {
+  boundedList,
+  type Changes,
+  type Commits,
+  type Decision,
+  type Documents,
+  type EntryChange,
+  type How,
+  type Read,
+  type Stretch,
+  type Transact,
+  together,
+} from '../../store/port/commit.ts';
 import {
   type Advance,
   type Advanced,

@@ -1,6 +1,6 @@
 /**
  * Finds the payment that a proof was used for: the only question to the ledger about a proof that
- * would be refused (pipeline/steps/collecting.ts).
+ * would be refused (pipeline/collecting.ts).
  */
 
 import type { BackendRequest } from '../../backend/exchange.ts';

@@ -4,8 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { Counts } from '../../counts.ts';
-import { Limiter } from '../../limiter.ts';
+import { Counts, Limiter } from '../../limiter.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
 

@@ -1,4 +1,4 @@
-/** The witness that a 402 after a proof needs (contract 4.3); payment-required.ts asks for it. */
+/** The witness that a 402 after a proof needs (contract 4.3); challenge.ts asks for it. */
 
 import type { PaymentRecord } from '../ledger/ledger.ts';
 

@@ -8,9 +8,8 @@
  */
 
 import { type HeldConnection, type Sale, statusClass, wireReason } from '../../backend/exchange.ts';
-import { Counts } from '../../counts.ts';
 import { newId } from '../../events/call-id.ts';
-import type { Limiter } from '../../limiter.ts';
+import { Counts, type Limiter } from '../../limiter.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import type {

@@ -1,10 +1,20 @@
-/** Funds free calls, and answers 402 to a paid call without a proof; stands after `validate`. */
+/**
+ * Answers 402 with a fresh challenge: for a call without a proof in `challenge`, which stands
+ * behind `validate`; for a refused proof from `verify` and `settle`.
+ */
 
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';
-import { advanceCall, callAt } from '../call.ts';
-import { requirePayment, type Selling } from '../steps/payment-required.ts';
+import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
+import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
+import { whatIsBought } from '../../payments/settlement/terms.ts';
+import { needsMandate } from '../../payments/x402/wire/challenge.ts';
+import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
+import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
+import { VALID_BEFORE_EXCESS_SECONDS, VALID_BEFORE_MARGIN_SECONDS } from '../../payments/x402/wire/proof.ts';
+import { advanceCall, callAt, type PreparedCall, type ProvenCall, type ResolvedCall } from '../call.ts';
+import { paidPurchase } from './authorize.ts';
 
 /**
  * A paid call without a proof gets the challenge, whatever mandate it brought; one that has no
@@ -33,5 +43,137 @@ export function challenge(selling: Selling, mandates?: MandateService): RequestH
         details: { reason: 'payment_proofs_differ' },
       });
     next();
+  };
+}
+
+/** What would be right, by the reason of contract 1.3. Other reasons come from facilitators. */
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ['invalid_payload', 'it must be the JSON of one x402 v2 PaymentPayload, as base64 where text is carried'],
+  ['invalid_x402_version', 'x402Version must be 2, over HTTP in the header PAYMENT-SIGNATURE'],
+  ['invalid_scheme', 'scheme must be exact'],
+  ['invalid_network', 'it is for another network than the one in accepts'],
+  [
+    'invalid_payment_requirements',
+    'accepted must be the entry of accepts that is offered now, unchanged; where that pays before the call, too many calls ended unpaid of late',
+  ],
+  ['invalid_exact_evm_payload_recipient_mismatch', 'authorization.to must be the payTo of the offer'],
+  ['invalid_exact_evm_payload_authorization_value_mismatch', 'authorization.value must be the amount of the offer'],
+  [
+    'test_payer_not_allowed',
+    'the key of this payer is public, for development on eip155:31337; pay from an account of your own',
+  ],
+  ['invalid_exact_evm_payload_authorization_valid_after', 'validAfter is still to come'],
+  [
+    'invalid_exact_evm_payload_authorization_valid_before',
+    `validBefore has passed, or is too far away: it must be at least ${VALID_BEFORE_MARGIN_SECONDS} s from now, more where the backend answers first, and at most ${VALID_BEFORE_EXCESS_SECONDS} s beyond maxTimeoutSeconds`,
+  ],
+  ['invalid_exact_evm_payload_signature', 'the signature is not that of the payer for this authorization'],
+  [
+    'contract_signature_not_supported',
+    'signatures of contract wallets cannot be verified here; pay from an account that signs with a key of its own',
+  ],
+  [
+    'eip6492_factory_not_allowed',
+    'its wallet is not deployed, and is not deployed for it here; deploy it first, or pay from another account',
+  ],
+  ['invalid_exact_evm_nonce_already_used', 'its nonce is used already; sign with a new one'],
+  ['insufficient_funds', 'the payer does not hold the amount'],
+]);
+
+/** Inputs above this are not bound: their canonical form costs more than a challenge, bytes. */
+const MAX_BOUND_BYTES = 16_384;
+
+/** One sentence for the buyer: the reason, and what would be right. */
+export function refusalSentence(reason: string, fault?: string): string {
+  const words = fault ?? WORDS.get(reason);
+  return `The payment proof was refused: ${reason}${words === undefined ? '' : ` (${words})`}.`;
+}
+
+/**
+ * Answers 402. Only this function does, so the 402 promise (contract 4.3) is kept here: a call that
+ * brought a proof gets no challenge without the witness `owed`, which is undefined for a call
+ * without a proof. Where a mandate is needed too, the challenge names it (contract 5), but for a
+ * call without an input: a checkout names what is bought.
+ * @throws Error when the witness is missing or forged: a bug, which must not become a second
+ * payment
+ */
+export function requirePayment(
+  call: ResolvedCall | PreparedCall | ProvenCall,
+  offer: Offer,
+  owed: SafeToRechallenge | undefined,
+  mandates?: MandateService,
+): void {
+  const { journal, requestId, responseWriter } = call;
+  if (owed === undefined ? call.proof.kind !== 'none' : !SafeToRechallenge.is(owed))
+    throw new Error('a challenge for a proof that may still move money');
+  if (owed !== undefined && !owed.recorded) recordRejection(journal, owed.reason, owed.transaction);
+  journal.record('payment.required', { paymentProvider: 'x402' });
+  journal.flush();
+  const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
+  const authorization =
+    mandates !== undefined && call.stage !== 'resolved' && needsMandate(call.resource)
+      ? mandates.challenge(paidPurchase(call, offer))
+      : undefined;
+  const facts = {
+    requestId,
+    expiresAt,
+    token: offer.issueToken(boundTo(call), owed?.answerOf),
+    authorization,
+    url: call.inPlace?.url,
+  };
+  if (owed === undefined) {
+    responseWriter.paymentRequired(offer.challenge.fresh(facts));
+    return;
+  }
+  const { phase, reason, fault, transaction } = owed;
+  const code = phase === 'settle' ? 'PAYMENT_SETTLEMENT_FAILED' : 'PAYMENT_INVALID';
+  const message = refusalSentence(reason, fault);
+  const refusal = { code, reason, message, retryable: false } as const;
+  const challenge = offer.challenge.refused(facts, refusal);
+  responseWriter.paymentRequired(
+    challenge,
+    phase === 'settle' ? refusedResponse(offer, requestId, reason, transaction) : undefined,
+  );
+}
+
+/** What a token is bound to; undefined leaves it unbound. */
+function boundTo(call: ResolvedCall | PreparedCall | ProvenCall): string | undefined {
+  if (call.stage === 'resolved') return undefined;
+  const { resource, request, input, rawInput } = call;
+  const bytes = rawInput?.byteLength ?? JSON.stringify(input).length;
+  return bytes > MAX_BOUND_BYTES ? undefined : whatIsBought(resource.id, request, input);
+}
+
+/** The offers of one configuration, as a caller gets them now. */
+export interface Selling {
+  /** What a proof for a resource may accept. */
+  offer(resourceId: string): Offer;
+  /**
+   * What a 402 offers to the sender of a request. `owed`: after a proof; an answer that waits is no
+   * more work, so it is sold whatever may be worked unpaid.
+   */
+  offerTo(req: Request, resourceId: string, owed?: Pick<SafeToRechallenge, 'answerOf'>): Offer;
+}
+
+/**
+ * `worksUnpaid`: whether a resource is still sold to the sender of a request with its payment after
+ * the call. Every resource with a price has an offer: the gateway does not start without.
+ */
+export function createSelling(
+  offers: Offers,
+  worksUnpaid: (req: Request, resourceId: string) => boolean = () => true,
+): Selling {
+  const offer = (resourceId: string): Offer => {
+    const found = offers.get(resourceId);
+    if (found === undefined) throw new Error(`no offer for ${resourceId}`);
+    return found;
+  };
+  return {
+    offer,
+    offerTo(req, resourceId, owed) {
+      const found = offer(resourceId);
+      const { upfront } = found;
+      return upfront === undefined || owed?.answerOf !== undefined || worksUnpaid(req, resourceId) ? found : upfront;
+    },
   };
 }

@@ -1,18 +1,28 @@
-/** The last step of a call: hands the answer to the caller and writes down how that ended. */
+/**
+ * The last step of a call: hands the answer to the caller and writes down how that ended. A paid
+ * answer is copied, digested and signed while it passes.
+ */
 
+import { createHash, hash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import type { RequestHandler } from 'express';
+import type { BackendAnswer } from '../../backend/exchange.ts';
+import { relayedHeaders } from '../../backend/header-policy.ts';
+import { ANSWER_BUFFER_BYTES } from '../../backend/received-answer.ts';
 import { GatewayError } from '../../errors.ts';
 import { protocolOf } from '../../events/event.ts';
+import type { JsonObject } from '../../json/types.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
+import { type KeptAnswer, MAX_KEPT_BYTES, type PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { passed } from '../../payments/settlement/attempt.ts';
-import { channelOf, type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
-import { isRepeatable } from '../../resources/repeatable.ts';
+import { inputDigest } from '../../payments/settlement/terms.ts';
+import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
+import { channelOf, type Receipt, type ReceiptDigests, unpaidReceipt } from '../../receipts/receipt.ts';
+import { isRepeatable } from '../../resources/resource.ts';
 import { elapsedMs } from '../../time/time.ts';
-import { type AnsweredCall, annotationsOfFunded, callAt } from '../call.ts';
-import { backendFailed, MANDATE_USED, undeliveredError } from '../steps/backend-failed.ts';
-import { captureAnswer, readOn } from '../steps/capture-answer.ts';
-import { signDelivery } from '../steps/sign-delivery.ts';
+import { type AnsweredCall, annotationsOfFunded, callAt, type RelayOptions } from '../call.ts';
+import { backendFailed, MANDATE_USED, undeliveredError } from './forward.ts';
 
 /** `metadata.backendErrorCode` of a paid call whose answer came and was not sent. */
 const FAILURES = { client_gone: 'client_gone', failed: 'internal_error', busy: 'gateway_busy' } as const;
@@ -104,4 +114,130 @@ function receiptOfFreeCall(call: AnsweredCall): Receipt {
     metadata: { callId: call.callId, ...channelOf(call.channel) },
     ...(call.authorization === undefined ? {} : { authorization: call.authorization.summary }),
   });
+}
+
+interface CapturedAnswer {
+  /** Undefined when the answer broke off, or when it is too large. */
+  readonly answer: KeptAnswer | undefined;
+  readonly tooLarge: boolean;
+}
+
+/**
+ * Copies an answer while a response writer reads it. Call it before the reader is attached, in the
+ * same turn; ask the result once the answer has ended.
+ */
+export function captureAnswer(answer: BackendAnswer): () => CapturedAnswer {
+  const { status, headers, whole } = answer;
+  if (whole !== undefined) {
+    const kept = { status, headers: relayedHeaders(headers, { free: false, status }), body: whole };
+    return () => ({ answer: kept, tooLarge: false });
+  }
+  return captureStream(answer);
+}
+
+function captureStream({ status, headers, body }: BackendAnswer): () => CapturedAnswer {
+  let chunks: Uint8Array[] | undefined = [];
+  let bytes = 0;
+  let ended = false;
+  body.on('data', (chunk: Uint8Array) => {
+    bytes += chunk.byteLength;
+    // What is too large is not held back in memory either.
+    if (bytes > MAX_KEPT_BYTES) chunks = undefined;
+    else chunks?.push(chunk);
+  });
+  body.once('end', () => {
+    ended = true;
+  });
+  return () => ({
+    answer:
+      ended && chunks !== undefined
+        ? { status, headers: relayedHeaders(headers, { free: false, status }), body: Buffer.concat(chunks) }
+        : undefined,
+    tooLarge: chunks === undefined,
+  });
+}
+
+/** Reads on to the end of an answer, or to its failure, for the copy of it. */
+export async function readOn(body: BackendAnswer['body']): Promise<void> {
+  if (body.closed) return;
+  body.once('error', () => undefined);
+  body.resume();
+  await new Promise<void>((resolve) => body.once('close', resolve));
+}
+
+/** A kept answer in the shape of a fresh one; a short one is there as a whole. */
+export function asAnswer({ status, headers, body: bytes }: KeptAnswer): BackendAnswer {
+  let body: Readable | undefined;
+  return {
+    status,
+    headers,
+    ...(bytes.byteLength > ANSWER_BUFFER_BYTES ? {} : { whole: bytes }),
+    get body() {
+      body ??= Readable.from(bytes.byteLength === 0 ? [] : [bytes], { objectMode: false });
+      return body;
+    },
+  };
+}
+
+interface SignedDelivery {
+  /** For the relay of the answer. */
+  readonly annotations: Pick<RelayOptions, 'payment' | 'statement'>;
+  /** Undefined until the answer has been read to its end. */
+  digests(): ReceiptDigests | undefined;
+}
+
+/**
+ * Signs the receipt of a payment and prepares the statement of its delivery. Call it before a
+ * reader of the answer is attached, in the same turn.
+ */
+export function signDelivery(
+  signer: PurchaseSigner,
+  record: PaymentRecord,
+  response: PaymentResponse,
+  input: JsonObject,
+  answer: BackendAnswer,
+): SignedDelivery {
+  const sumOf = digestAnswer(answer);
+  let made: ReceiptDigests | undefined;
+  const digests = (): ReceiptDigests | undefined => {
+    const sum = sumOf();
+    if (sum !== undefined) made ??= { input: inputDigest(input), ...sum };
+    return made;
+  };
+  return {
+    annotations: {
+      payment: signer.withReceipt(response, record),
+      statement: () =>
+        signer.statement(record, {
+          state: 'delivered',
+          digests: digests(),
+          status: answer.status,
+          deliveredAt: Date.now(),
+        }),
+    },
+    digests,
+  };
+}
+
+type AnswerDigest = Pick<ReceiptDigests, 'answer' | 'bytes'>;
+
+function digestAnswer(answer: BackendAnswer): () => AnswerDigest | undefined {
+  const { whole } = answer;
+  if (whole !== undefined) {
+    const sum = { answer: hash('sha256', whole, 'hex'), bytes: whole.byteLength };
+    return () => sum;
+  }
+  // Asked for only here: of an answer whose body was asked for nothing is there as a whole.
+  const { body } = answer;
+  const running = createHash('sha256');
+  let bytes = 0;
+  let sum: AnswerDigest | undefined;
+  body.on('data', (chunk: Uint8Array) => {
+    bytes += chunk.byteLength;
+    running.update(chunk);
+  });
+  body.once('end', () => {
+    sum = { answer: running.digest('hex'), bytes };
+  });
+  return () => sum;
 }

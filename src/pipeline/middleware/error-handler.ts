@@ -5,7 +5,7 @@
 
 import type { ErrorRequestHandler } from 'express';
 import { asGatewayError, GatewayError } from '../../errors.ts';
-import { type CallIds, idsOf } from '../../server/http/request-id.ts';
+import { type CallIds, idsOf } from '../../server/http/access-record.ts';
 import { sendError } from '../../server/http/respond.ts';
 import { annotationsOfFunded, type Call, currentCall, type PaymentAnnotations } from '../call.ts';
 

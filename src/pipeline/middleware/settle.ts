@@ -22,18 +22,16 @@ import type {
 import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
 import { proofDigest } from '../../payments/x402/verify/verify.ts';
 import { paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/payment-response.ts';
-import { isRepeatable } from '../../resources/repeatable.ts';
+import { isRepeatable } from '../../resources/resource.ts';
 import type { ClientOf } from '../../server/limits/client-address.ts';
 import type { NoteProof } from '../../server/limits/load-shedder.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall, type Relayed } from '../call.ts';
-import { failedUnpaid, undeliveredError } from '../steps/backend-failed.ts';
-import { requestToBackend } from '../steps/backend-request.ts';
-import { asAnswer } from '../steps/capture-answer.ts';
-import { type Collector, served, throwStorageError } from '../steps/collecting.ts';
-import { type PaymentMandate, paymentMandate } from '../steps/payment-mandate.ts';
-import { requirePayment, type Selling } from '../steps/payment-required.ts';
-import { signDelivery } from '../steps/sign-delivery.ts';
+import { type Collector, served, throwStorageError } from '../collecting.ts';
+import { type PaymentMandate, paymentMandate } from './authorize.ts';
+import { requirePayment, type Selling } from './challenge.ts';
+import { asAnswer, signDelivery } from './deliver.ts';
+import { failedUnpaid, requestToBackend, undeliveredError } from './forward.ts';
 
 /** What a settlement asks of the process. */
 export interface SettlementGate {

@@ -1,6 +1,6 @@
-/** Names the steps of a call and reports when a call enters one, for metrics and traces. */
+/** Runs the steps of a call in order, and reports for metrics and traces when it enters one. */
 
-import type { RequestHandler, Response } from 'express';
+import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { currentCall, type Stage } from '../call.ts';
 
 /** The adapter, then the middleware in the order of a call. These are values of metric labels. */
@@ -40,5 +40,38 @@ export function timed(watch: (step: StepName) => StepWatch) {
       entered(res);
       return middleware(req, res, next);
     };
+  };
+}
+
+/**
+ * One handler that runs all of `handlers`, and then what comes next. As in Express each gets a
+ * `next` and may return a promise. `failed` answers what one of them throws, rejects with or passes
+ * to `next`; what `failed` throws itself goes on to the handler's own `next`.
+ */
+export function inOrder(handlers: readonly RequestHandler[], failed: ErrorRequestHandler): RequestHandler {
+  return function inOrder(req, res, next) {
+    let at = 0;
+    const fail = (thrown: unknown): void => {
+      try {
+        failed(thrown ?? new Error('a handler failed without a reason'), req, res, next);
+      } catch (error) {
+        next(error);
+      }
+    };
+    const go = (thrown?: unknown): void => {
+      const handler = handlers[at];
+      if (thrown !== undefined) fail(thrown);
+      else if (handler === undefined) next();
+      else {
+        at += 1;
+        try {
+          const running: unknown = handler(req, res, go);
+          if (running instanceof Promise) running.then(undefined, fail);
+        } catch (error) {
+          fail(error);
+        }
+      }
+    };
+    go();
   };
 }

@@ -7,8 +7,8 @@ import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
 import type { ClientOf } from '../../server/limits/client-address.ts';
 import type { NoteProof } from '../../server/limits/load-shedder.ts';
 import { advanceCall, callAt } from '../call.ts';
-import { oneKey, PendingRefusal, unanswered } from '../steps/collecting.ts';
-import { requirePayment, type Selling } from '../steps/payment-required.ts';
+import { oneKey, PendingRefusal, unanswered } from '../collecting.ts';
+import { requirePayment, type Selling } from './challenge.ts';
 
 /** Nothing is written and no money moves here. */
 export function verify(

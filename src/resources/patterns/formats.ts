@@ -2,7 +2,7 @@
 
 import type { Format } from 'ajv';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
-import { spendSteps } from './budget.ts';
+import { spendSteps } from './linear.ts';
 
 const SCHEME = /^(?:https?|ftp):\/\//i;
 const SPACE = /\s/;

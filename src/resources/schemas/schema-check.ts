@@ -10,13 +10,13 @@ import {
   IN_PLACE,
   KEYWORDS,
   type KeywordTarget,
+  RESERVED_NAMES,
   type ResourceFault,
   resolveReference,
   type Subschema,
   subschemas,
   visitSubschemas,
 } from './keywords.ts';
-import { RESERVED_NAMES } from './reserved-members.ts';
 
 /** Control characters, bidirectional and zero-width ones, the byte order mark, the tag alphabet. */
 const HIDDEN = /[\p{Cc}\p{Cf}\u2028\u2029\u{e0000}-\u{e007f}]/u;

@@ -1,9 +1,14 @@
-/** The access record: what a request became, kept for the log line, the metrics and the trace. */
+/**
+ * What is known of a request: its ids, and the record of what it became, for the log line, the
+ * metrics and the trace.
+ */
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { ErrorCode } from '../../errors.ts';
+import { newCallId, newId } from '../../events/call-id.ts';
 import type { Channel } from '../../events/event.ts';
-import { onceClosed } from './once-closed.ts';
+import { belowMount, rawPath, readHeader } from './request.ts';
 
 /** The codes of ACP's Error document that the gateway sends (acp 13.4); a bug is INTERNAL_ERROR. */
 type CheckoutCode =
@@ -112,6 +117,15 @@ export function keepAccessRecord(watch: { opened(): void; closed(req: Request, r
   };
 }
 
+/**
+ * Calls `ended` once the response is closed, and at once where it is closed already: a client that
+ * left while its request was read has no `close` event to come.
+ */
+export function onceClosed(res: ServerResponse, ended: () => void): void {
+  if (res.closed || res.destroyed) ended();
+  else res.once('close', ended);
+}
+
 /** The record of the request that this response answers; only the agents' listener keeps any. */
 export function accessRecordOf(res: { readonly locals?: object }): AccessRecord | undefined {
   return (res.locals as { accessRecord?: AccessRecord } | undefined)?.accessRecord;
@@ -180,4 +194,80 @@ export function ofChannel(channel: Channel, handlers: readonly RequestHandler[])
     },
     ...others,
   ];
+}
+
+/** What a caller's X-Request-Id may be (specification 8). */
+const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
+
+/** How a new id begins, by raw path (contract 3, "requestId minted by other channels"). */
+export interface IdPrefixes {
+  get(path: string): string | undefined;
+}
+
+/** The adapter that answers everything at and below its mount; the others have one path each. */
+export const ADAPTER_WITH_ROUTES = 'acp';
+
+/** The channel's name on the mounts of its adapter, `req` everywhere else. */
+export function idPrefixes(
+  protocols: Readonly<Record<string, { readonly enabled: boolean; readonly mountPath?: string }>>,
+): IdPrefixes {
+  const prefixes = new Map<string, string>();
+  for (const [channel, { enabled, mountPath }] of Object.entries(protocols))
+    if (enabled && mountPath !== undefined) prefixes.set(mountPath, channel).set(`${mountPath}/`, channel);
+  const { [ADAPTER_WITH_ROUTES]: adapter } = protocols;
+  const above = adapter?.enabled === true ? adapter.mountPath : undefined;
+  if (above === undefined) return prefixes;
+  return {
+    get: (path) => (belowMount(above, path) === undefined ? prefixes.get(path) : ADAPTER_WITH_ROUTES),
+  };
+}
+
+/** The caller's id if it came once and is legal, else a new one: no other text is ever echoed. */
+export function requestIdFor(req: IncomingMessage, prefix: string): string {
+  const given = readHeader(req, 'x-request-id');
+  return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : newRequestId(prefix);
+}
+
+/**
+ * A UUIDv7: stores keep an index of request ids, and ids that grow with time touch its last page
+ * alone.
+ */
+function newRequestId(prefix: string): string {
+  return newId(`${prefix}_`);
+}
+
+/** Gives every request its ids before anything can fail; every answer names its request id. */
+export function identify(prefixes: IdPrefixes = new Map<string, string>()): RequestHandler {
+  return function identify(req, res, next) {
+    const requestId = requestIdFor(req, prefixes.get(rawPath(req.url)) ?? 'req');
+    // In place of the object of Express, which has no prototype: V8 reads it as a dictionary.
+    res.locals = { requestId, callId: newCallId() } satisfies CallIds;
+    res.setHeader('x-request-id', requestId);
+    next();
+  };
+}
+
+/** The id that the caller chose or was given, and the gateway's own. */
+export interface CallIds {
+  readonly requestId: string;
+  readonly callId: string;
+}
+
+/** Both ids of the request that this response answers. */
+export function idsOf(res: Response): CallIds {
+  return { requestId: requestIdOf(res), callId: callIdOf(res) };
+}
+
+/** The id of the request that this response answers. */
+export function requestIdOf(res: Response): string {
+  return given(res).requestId ?? newRequestId('req');
+}
+
+/** The gateway's own id of the call that this response answers; callers never see it. */
+export function callIdOf(res: Response): string {
+  return given(res).callId ?? newCallId();
+}
+
+function given(res: Response): Partial<CallIds> {
+  return (res.locals ?? {}) as Partial<CallIds>;
 }

@@ -2,8 +2,7 @@
 
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
-import { readHeader, singleHeader } from './headers.ts';
-import { targetHost } from './target.ts';
+import { readHeader, singleHeader, targetHost } from './request.ts';
 
 const PREFLIGHT = {
   'access-control-allow-methods': 'GET, POST, OPTIONS',

@@ -1,10 +1,17 @@
-/** Sends whole answers: JSON, the error envelope, documents made at start. */
+/**
+ * Writes answers: JSON, the error envelope, documents made at start, pages for people, and answers
+ * on bare sockets.
+ */
 
+import { createHash } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import http from 'node:http';
+import type { AddressInfo, ListenOptions, Server } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { RequestHandler, Response } from 'express';
 import { errorEnvelope, type GatewayError } from '../../errors.ts';
 import type { StaticDocument } from '../../resources/static-document.ts';
-import { noteOutcome } from './access-record.ts';
-import { onceClosed } from './once-closed.ts';
+import { noteOutcome, onceClosed } from './access-record.ts';
 
 /** Browsers take a body for what its type says, and for nothing that its bytes resemble. */
 export const NO_SNIFFING = { 'x-content-type-options': 'nosniff' } as const;
@@ -133,4 +140,114 @@ class ClientGone {
     });
     return listeners;
   }
+}
+
+/** The largest body that is copied into one piece with its head, bytes. */
+export const COPIED_BYTES = 16_384;
+
+/** A string goes out in one write with the head; more bytes are cheaper than a copy of them. */
+export function endWith(res: ServerResponse, bytes: Uint8Array): void {
+  if (bytes.byteLength > COPIED_BYTES) res.end(bytes);
+  else res.end(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'), 'latin1');
+}
+
+/** Names, values and what stands between them, bytes; a value is latin1. */
+export function fieldsBytes(fields: Readonly<Record<string, string | number>>): number {
+  let bytes = 0;
+  for (const name in fields) bytes += fieldBytes(name, String(fields[name]));
+  return bytes;
+}
+
+export function fieldBytes(name: string, value: string): number {
+  return name.length + value.length + ': \r\n'.length;
+}
+
+const STYLE =
+  'body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:3em auto;padding:0 1em}' +
+  'dt{font-weight:bold}dd{margin:0 0 .5em;overflow-wrap:anywhere}pre{overflow:auto;padding:1em;background:#eee}';
+const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+
+/** The one style is named by its digest. */
+export const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  'referrer-policy': 'no-referrer',
+} as const;
+
+/** A page up to where its text begins. */
+export function pageOpening(title: string): string {
+  return (
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapedHtml(title)}</title>` +
+    `<style>${STYLE}</style></head><body>`
+  );
+}
+
+export const PAGE_CLOSING = '</body></html>\n';
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+export function escapedHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+}
+
+/** How long a connection outlasts its last answer, for an upload or a late close, milliseconds. */
+export const LINGER_MS = 1_000;
+
+/** Writes the one envelope, and ends the connection. Node no longer watches such a socket. */
+export function answerOnSocket(socket: Duplex, refusal: GatewayError, requestId: string): void {
+  const body = JSON.stringify(errorEnvelope(refusal, requestId));
+  const head = [
+    `HTTP/1.1 ${refusal.status} ${http.STATUS_CODES[refusal.status]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    ...Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`),
+    'cache-control: no-store',
+    'x-content-type-options: nosniff',
+    'connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  const lingers = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.once('close', () => clearTimeout(lingers));
+}
+
+/** Resolves with the address of the server; rejects with the error of the system. */
+export function listenOn(server: Server, at: ListenOptions): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(at, () => {
+      server.off('error', reject);
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}
+
+/** One element of the list, with commas in quotes inside it. */
+const ELEMENT = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
+const PARAMETER = /(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/g;
+/** RFC 9110, 12.4.2. */
+const WEIGHT = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i;
+
+/**
+ * Whether a 402 is written for a person: `text/html` is named with a weight above 0, and
+ * `application/json` is not. Wildcards say nothing: programs send them.
+ */
+export function acceptsPage(accept: string | undefined): boolean {
+  if (accept === undefined) return false;
+  const named = new Map((accept.match(ELEMENT) ?? []).map(readElement));
+  return (named.get('text/html') ?? 0) > 0 && (named.get('application/json') ?? 0) === 0;
+}
+
+/** A media range in lower case and its weight; 0 for a weight that is none. */
+function readElement(element: string): readonly [range: string, weight: number] {
+  const [range = '', ...parameters] = (element.match(PARAMETER) ?? []).map((part) => part.trim());
+  const weight = parameters.find((parameter) => /^q\s*=/i.test(parameter));
+  const value = weight === undefined ? '1' : WEIGHT.exec(weight)?.[1];
+  return [range.toLowerCase(), Number(value ?? 0)];
 }

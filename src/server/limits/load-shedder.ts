@@ -5,12 +5,9 @@ import http from 'node:http';
 import type { Socket } from 'node:net';
 import { errorEnvelope, GatewayError, RETRY_AFTER_SECONDS } from '../../errors.ts';
 import { RecentMap } from '../../time/recent-map.ts';
-import { acceptsPage } from '../http/accepts-page.ts';
-import { MAX_BODY_BYTES } from '../http/body.ts';
-import { PAGE_CLOSING, pageOpening } from '../http/page.ts';
-import { ADAPTER_WITH_ROUTES, type IdPrefixes, requestIdFor } from '../http/request-id.ts';
-import { NO_SNIFFING } from '../http/respond.ts';
-import { rawPath } from '../http/target.ts';
+import { ADAPTER_WITH_ROUTES, type IdPrefixes, requestIdFor } from '../http/access-record.ts';
+import { MAX_BODY_BYTES, rawPath } from '../http/request.ts';
+import { acceptsPage, NO_SNIFFING, PAGE_CLOSING, pageOpening } from '../http/respond.ts';
 import type { ClientOf } from './client-address.ts';
 import {
   type CallKind,

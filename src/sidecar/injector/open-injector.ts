@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import { watchDirectories } from '../../config/reload.ts';
 import { ConfigError } from '../../problems/problem.ts';
-import { listenOn } from '../../server/http/listen-on.ts';
+import { listenOn } from '../../server/http/respond.ts';
 import { type Log, throttled } from '../../telemetry/log/log.ts';
 import { createDurations } from '../../telemetry/metrics/durations.ts';
 import { injectPod } from '../injection/inject-pod.ts';

@@ -5,8 +5,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
-import { listenOn } from '../../server/http/listen-on.ts';
-import { onceClosed } from '../../server/http/once-closed.ts';
+import { onceClosed } from '../../server/http/access-record.ts';
+import { listenOn } from '../../server/http/respond.ts';
 import { MalformedReview } from './review.ts';
 
 /** A whole request, from its first byte to its last, milliseconds. */

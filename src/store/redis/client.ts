@@ -1,8 +1,15 @@
-/** Makes Redis clients that never repeat a command: a lost answer is the caller's to deal with. */
+/**
+ * Connects to Redis with clients that never repeat a command: a lost answer is the caller's to deal
+ * with. Runs scripts, and turns failures into StoreErrors that are safe to log.
+ */
 
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { inTime } from '../../time/time.ts';
 import type { RedisSettings } from '../port/settings.ts';
+import { StoreError } from '../port/store-error.ts';
 import { readRedisUrl } from './url.ts';
 
 /** One server or a cluster: both take the same commands. */
@@ -148,4 +155,154 @@ function credentials({ username, password }: RedisSettings): Own {
 
 function encryption({ tls }: RedisSettings, wanted = false): Own {
   return tls === undefined && !wanted ? {} : { tls: { ...tls } };
+}
+
+/** The part of a pino logger that a store writes to. */
+export interface StoreLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** Longest wait for the first connection before the background goes on with it, milliseconds. */
+const FIRST_CONNECTION_MS = 1_000;
+
+/**
+ * Resolves when the connection is ready, when the first attempt failed, or after 1 s, so that a
+ * gateway starts (and reports that it is not ready) while its Redis is down.
+ */
+export async function connect(settings: RedisSettings, use: Use, log: StoreLog | undefined): Promise<RedisClient> {
+  const redis = createClient(settings, use);
+  report(redis, log, encrypted(settings));
+  redis.on('ready', () => void loadScripts(redis));
+  const first = new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, FIRST_CONNECTION_MS).unref();
+    redis.once('ready', () => {
+      clearTimeout(timer);
+      // A cluster is ready before its nodes are connected: a command would find none.
+      loadScripts(redis).then(resolve, resolve);
+    });
+  });
+  const failed = new Promise<void>((resolve) => redis.connect().catch(() => resolve()));
+  await Promise.race([first, failed]);
+  return redis;
+}
+
+/** One line when the connection is lost and one when it is back; only the event has the cause. */
+function report(redis: RedisClient, log: StoreLog | undefined, tls: boolean): void {
+  let reported = false;
+  let served = false;
+  const lost = (thrown: unknown) => {
+    if (reported) return;
+    reported = true;
+    const err = redacted(thrown);
+    const { sign, hint } = TLS_HINTS[tls ? 'tls' : 'plain'];
+    log?.warn({ err, ...(!served && sign.test(err.message) ? { hint } : {}) }, 'redis is not reachable');
+  };
+  // A cluster's own error only states that no node answered; the last node's error has the cause.
+  redis.on('error', (thrown: unknown) => lost((thrown as { lastNodeError?: unknown })?.lastNodeError ?? thrown));
+  // A server may also close the connection, without an error event.
+  redis.on('reconnecting', () => lost(new Error('the connection was closed')));
+  redis.on('ready', () => {
+    served = true;
+    if (reported) log?.info({}, 'redis is reachable');
+    reported = false;
+  });
+}
+
+/** How a server that expects TLS, or does not speak it, fails the first message. */
+const TLS_HINTS = {
+  plain: { sign: /ECONNRESET|EPIPE|closed/, hint: 'the server may expect TLS: use rediss:// or storage.redis.tls' },
+  tls: { sign: /ECONNRESET|ETIMEDOUT|wrong version/, hint: 'the server may not speak TLS on this port' },
+} as const;
+
+function encrypted(settings: RedisSettings): boolean {
+  return settings.tls !== undefined || ('url' in settings && settings.url.startsWith('rediss:'));
+}
+
+/** Lets running commands finish, then closes. */
+export async function disconnect(redis: RedisClient): Promise<void> {
+  if (redis.status === 'ready') await redis.quit().catch(() => undefined);
+  redis.disconnect();
+}
+
+/** A command without an answer after this time has failed, its outcome unknown, milliseconds. */
+const DUE_MS = 500;
+
+/** `user:password@` of any URL inside a message. */
+const CREDENTIALS = /\/\/[^/@\s]*@/g;
+
+/**
+ * Name, message and code of an error. The client's errors carry the whole command too, which may
+ * hold a password of AUTH or a buyer's proof.
+ */
+export function redacted(thrown: unknown): Error {
+  const source = thrown instanceof Error ? thrown : new Error(String(thrown));
+  const error = new Error(source.message.replaceAll(CREDENTIALS, '//'));
+  error.name = source.name;
+  const { code } = source as { code?: unknown };
+  return typeof code === 'string' ? Object.assign(error, { code }) : error;
+}
+
+/** The client's error for a command that it never wrote, because there was no connection. */
+const NEVER_LEFT = /^(?:Stream isn't writeable|Cluster isn't ready)/;
+
+/**
+ * The server's reply. `waitsMs`: how long the command may wait on the server, milliseconds.
+ * @throws StoreError for every error of the client, and for a late reply
+ */
+export async function answered<T>(reply: Promise<T>, waitsMs = 0): Promise<T> {
+  try {
+    return await inTime(reply, waitsMs + DUE_MS, timedOut);
+  } catch (thrown) {
+    const cause = redacted(thrown);
+    throw new StoreError(cause, !NEVER_LEFT.test(cause.message));
+  }
+}
+
+function timedOut(): never {
+  throw new Error('Command timed out');
+}
+
+/** A script, and the digest by which a server knows it. */
+interface Script {
+  readonly source: string;
+  readonly sha: string;
+}
+
+function script(source: string): Script {
+  return { source, sha: createHash('sha1').update(source).digest('hex') };
+}
+
+export const COMMIT = script(readFileSync(new URL('./scripts/commit.lua', import.meta.url), 'utf8'));
+/** Reads documents, and with them the clock. */
+export const READ = script(`local time = redis.call('TIME')
+return { string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)), redis.call('MGET', unpack(KEYS)) }`);
+export const WORK = script(readFileSync(new URL('./scripts/work.lua', import.meta.url), 'utf8'));
+
+/**
+ * Loads all scripts into the servers. Without it the first use of each is sent twice, and a later
+ * command may overtake it: events would be in the wrong order. Never rejects: a server that does
+ * not allow this gets each script with its first use.
+ */
+async function loadScripts(redis: RedisClient): Promise<void> {
+  const servers = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  await Promise.allSettled(
+    servers.flatMap((server) => [COMMIT, READ, WORK].map(({ source }) => server.script('LOAD', source))),
+  );
+}
+
+/** Runs a script. Rejects with the client's errors. */
+export async function runScript(
+  redis: RedisClient,
+  { source, sha }: Script,
+  keys: readonly string[],
+  words: readonly (string | Buffer)[],
+): Promise<unknown> {
+  try {
+    return await redis.evalsha(sha, keys.length, ...keys, ...words);
+  } catch (thrown) {
+    // A server that restarted has forgotten the script; nothing has run.
+    if (!(thrown instanceof Error) || !thrown.message.startsWith('NOSCRIPT')) throw thrown;
+    return redis.eval(source, keys.length, ...keys, ...words);
+  }
 }

@@ -10,9 +10,7 @@ import {
   VERSION_LENGTH,
 } from '../port/commit.ts';
 import { StoreError } from '../port/store-error.ts';
-import type { RedisClient } from './client.ts';
-import { answered, redacted } from './failure.ts';
-import { COMMIT, READ, runScript } from './script.ts';
+import { answered, COMMIT, READ, type RedisClient, redacted, runScript } from './client.ts';
 
 /** Commits of one script call, at most: some milliseconds of the server. */
 const MOST = 32;

@@ -1,8 +1,6 @@
 /** Looks at the server's settings for what may lose payments, and warns of it. */
 
-import type { RedisClient } from './client.ts';
-import type { StoreLog } from './connection.ts';
-import { answered } from './failure.ts';
+import { answered, type RedisClient, type StoreLog } from './client.ts';
 
 /** Share of `maxmemory` above which a warning is due. */
 const MEMORY_WARN_SHARE = 0.85;

@@ -3,8 +3,8 @@
 import { Router } from 'express';
 import type { IssuerTrust } from '../../mandates/ap2/issuers.ts';
 import type { PaymentRail } from '../../payments/x402/wire/types.ts';
+import { allowOnly } from '../../server/http/request.ts';
 import { sendJson } from '../../server/http/respond.ts';
-import { allowOnly } from '../../server/http/target.ts';
 import type { Store } from '../../store/documents/store.ts';
 import { inTime } from '../../time/time.ts';
 

@@ -26,8 +26,7 @@ import { traceIdOf, validTracestate } from '../../backend/trace-context.ts';
 import { PAYMENT_CHANNEL } from '../../payments/settlement/attempt.ts';
 import { advanceCall, currentCall, isFailure, outcomeOf, resourceIn } from '../../pipeline/call.ts';
 import type { StepName } from '../../pipeline/middleware/timed.ts';
-import { accessRecordOf } from '../../server/http/access-record.ts';
-import { requestIdOf } from '../../server/http/request-id.ts';
+import { accessRecordOf, requestIdOf } from '../../server/http/access-record.ts';
 import { PASSED_ON, type Tracing, traceOf } from './tracing.ts';
 
 /** How long the last spans may take at the end of the process, milliseconds. */

@@ -5,7 +5,7 @@ import { traceIdOf } from '../../backend/trace-context.ts';
 import { currentCall } from '../../pipeline/call.ts';
 import type { StepName } from '../../pipeline/middleware/timed.ts';
 import { ProblemList } from '../../problems/problem.ts';
-import { singleHeader } from '../../server/http/headers.ts';
+import { singleHeader } from '../../server/http/request.ts';
 
 /** Counts of spans. */
 type SpanLosses = Readonly<Record<'queue_full' | 'not_taken', number>>;

@@ -7,9 +7,15 @@ import { documentLedger } from '../../../src/payments/ledger/document-ledger.ts'
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { documentBook } from '../../../src/receipts/document-book.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import type { Commit, Commits, Committed, Document } from '../../../src/store/port/commit.ts';
+import {
+  type Commit,
+  type Commits,
+  type Committed,
+  createTransact,
+  type Document,
+  type Transact,
+} from '../../../src/store/port/commit.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
-import { createTransact, type Transact } from '../../../src/store/port/transact.ts';
 import type { Process } from './gateway.ts';
 import type { Mutant } from './seeds.ts';
 

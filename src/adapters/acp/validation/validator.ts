@@ -5,7 +5,7 @@
 
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import { isObject, type Json } from '../../../json/types.ts';
-import { MatchBudgetError, withMatchBudget } from '../../../resources/patterns/budget.ts';
+import { MatchBudgetError, withMatchBudget } from '../../../resources/patterns/linear.ts';
 import { compiledOf } from './compiled.ts';
 
 /** Bodies that callers send, by their names in the official schema. */

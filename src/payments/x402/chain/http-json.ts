@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, Pool } from 'undici';
 import { readStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
-import { type RunningDeadline, startDeadline } from '../../../time/deadlines.ts';
+import { type RunningDeadline, startDeadline } from '../../../time/time.ts';
 
 /** Most connections to a peer: one per running settlement (112), and some for readings. */
 export const PEER_CONNECTIONS = 128;

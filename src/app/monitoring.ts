@@ -1,9 +1,9 @@
-/** Shows at `/metrics` what a process knows of itself beside its calls. */
+/** Watches what readiness depends on, and shows at `/metrics` what a process knows of itself. */
 
 import release from '../../package.json' with { type: 'json' };
 import type { EventStream } from '../operator/api/stream.ts';
-import type { AnswerBudget } from '../server/limits/answer-budget.ts';
 import type { OpenedLoadShedder } from '../server/limits/load-shedder.ts';
+import type { AnswerBudget } from '../server/limits/load-shedding.ts';
 import type { Fence, Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { linesLost } from '../telemetry/log/standard-output.ts';

@@ -4,18 +4,18 @@
  */
 
 import type { ErrorRequestHandler, Request } from 'express';
-import { type BackendRequest, NONE_RELAYED } from '../../backend/exchange.ts';
-import { GatewayError } from '../../errors.ts';
-import { protocolOf } from '../../events/event.ts';
-import { type EventSink, openJournal } from '../../events/journal.ts';
-import type { FindKnown, KnownPayment } from '../../payments/settlement/known-payment.ts';
-import { NEVER_ANEW } from '../../payments/settlement/settlement-request.ts';
-import type { OpenQuestion, ProofVerifier } from '../../payments/settlement/verifier.ts';
-import type { Catalogue } from '../../resources/catalogue.ts';
-import { withoutReserved } from '../../resources/prepare.ts';
-import type { Resource } from '../../resources/resource.ts';
-import { StoreError } from '../../store/port/store-error.ts';
-import { advanceCall, type Collecting, currentCall, type PreparedCall, type ProvenCall } from '../call.ts';
+import { type BackendRequest, NONE_RELAYED } from '../backend/exchange.ts';
+import { GatewayError } from '../errors.ts';
+import { protocolOf } from '../events/event.ts';
+import { type EventSink, openJournal } from '../events/journal.ts';
+import type { FindKnown, KnownPayment } from '../payments/settlement/known-payment.ts';
+import { NEVER_ANEW } from '../payments/settlement/settlement-request.ts';
+import type { OpenQuestion, ProofVerifier } from '../payments/settlement/verifier.ts';
+import { withoutReserved } from '../resources/backend-request.ts';
+import type { Catalogue } from '../resources/catalogue.ts';
+import type { Resource } from '../resources/resource.ts';
+import { StoreError } from '../store/port/store-error.ts';
+import { advanceCall, type Collecting, currentCall, type PreparedCall, type ProvenCall } from './call.ts';
 
 /** How the backend is called for a resource that was removed, together with its own headers. */
 export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxResponseBytes' | 'headers'>;
