@@ -50,7 +50,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'time',
   ],
   'payments/x402/facilitator': ['json', 'payments', 'payments/x402/chain', 'payments/x402/wire'],
-  'payments/x402/local': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
+  'payments/x402/local': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire', 'time'],
   'payments/x402/verify': ['payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
   'payments/x402/refund': [
     'payments/ledger',

@@ -30,9 +30,9 @@ export class RecentMap<V> {
     return value;
   }
 
-  /** Adds a key that is not there yet. */
+  /** Adds a key that is not there yet, or changes the value of one, which counts as used now. */
   add(key: string, value: V): void {
-    if (this.#entries.size >= this.#maxKeys) {
+    if (this.use(key) === undefined && this.#entries.size >= this.#maxKeys) {
       const oldest = this.#oldest.next();
       if (oldest.done !== true) this.#entries.delete(oldest.value);
     }

@@ -28,7 +28,7 @@ describe('the watch for blocks', () => {
     let awaited = Array.from({ length: count }, (_, at) => `0x${(at + 1).toString(16).padStart(64, '0')}`);
     const watch = watchBlocks({
       client,
-      call,
+      rpc: { call },
       head: () => readHead(client),
       awaited: () => awaited,
       looked(look) {

@@ -5,7 +5,7 @@ import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.t
 import { OversizedRequest, type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import { MULTICALL3 } from '../../../../src/payments/x402/evm/eip3009.ts';
 import { together } from '../../../../src/payments/x402/local/local-rail.ts';
-import { createJointSimulation, type Transfer, transferOf } from '../../../../src/payments/x402/local/transfer.ts';
+import { createSimulation, type Transfer, transferOf } from '../../../../src/payments/x402/local/transfer.ts';
 import { authorize, PRICE_UNITS } from '../signing.ts';
 import { ASSET, freshPayer, OFFER, PoolNode } from './lane-stage.ts';
 
@@ -20,8 +20,10 @@ describe('the simulation of many transfers', () => {
     const payload = { signature: `0x${'11'.repeat(64)}1b`, authorization: authorize(payer, OFFER) };
     return transferOf({ payId: '', signedBy: 'account', payload: { x402Version: 2, accepted: OFFER, payload } });
   };
-  const simulation = (call: Rpc['call'] = (method, params) => node.call(method, params)) =>
-    createJointSimulation({ client: clientOver(call), asset: ASSET, relayer: ASSET, canBatch: async () => true });
+  const simulation = (call: Rpc['call'] = (method, params) => node.call(method, params)) => {
+    const client = clientOver((method, params) => (method === 'eth_getCode' ? node : { call }).call(method, params));
+    return createSimulation(client, ASSET, ASSET).simulate;
+  };
   const isJoint = (params: readonly unknown[]): boolean =>
     (params[0] as { readonly to?: string }).to?.toLowerCase() === MULTICALL3;
 

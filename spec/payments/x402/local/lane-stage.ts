@@ -17,11 +17,11 @@ import { clientOver, readHead } from '../../../../src/payments/x402/chain/client
 import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import type { Fees } from '../../../../src/payments/x402/evm/account.ts';
 import { callsIn, MULTICALL3 } from '../../../../src/payments/x402/evm/eip3009.ts';
-import { createLane, isOutrun, type LanePayment } from '../../../../src/payments/x402/local/lane.ts';
-import { afterFailedSimulation, payersWithCode } from '../../../../src/payments/x402/local/local-rail.ts';
+import { createLane } from '../../../../src/payments/x402/local/lane.ts';
+import { afterFailedSimulation } from '../../../../src/payments/x402/local/local-rail.ts';
 import { createRelayer, type Relayer, watchFunds } from '../../../../src/payments/x402/local/relayer.ts';
-import { createJointSimulation, transferOf } from '../../../../src/payments/x402/local/transfer.ts';
-import { createUnderWay, type Question, watchBlocks } from '../../../../src/payments/x402/local/under-way.ts';
+import { createSimulation, transferOf } from '../../../../src/payments/x402/local/transfer.ts';
+import type { LanePayment, Question } from '../../../../src/payments/x402/local/under-way.ts';
 import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
 import { MULTICALL3_ABI, TOKEN_ABI } from '../../../../tools/local-world/contracts.ts';
 import { authorize, offerFor, PRICE_UNITS, termsFor } from '../signing.ts';
@@ -82,30 +82,17 @@ export async function openLaneStage(setting: Setting = {}) {
   const right = await createRelayer(rpc, terms.chainId, KEY, { current: async () => fees });
   const relayer = changedRelayer(right);
   const funds = watchFunds(() => relayer.funds(), now);
-  const canBatch = async (): Promise<boolean> => node.hasMulticall;
   const decide = ({ order }: LanePayment, { transaction, inBatch, waitMs, cause }: Question): Promise<Settlement> =>
     confirmPayment(chain, { ...evidenceQuery(order.proof, order.offer, transaction), inBatch }, waitMs, cause);
-  const underWay = createUnderWay({
-    relayer,
-    asset: ASSET,
-    confirmations,
-    decide,
-    reverted: (payments) => lane.reverted(payments),
-    now,
-  });
   let onLook: () => void = () => undefined;
   let endPause: (() => void) | undefined;
-  const blocks = watchBlocks({
-    client,
-    call: rpc.call,
+  const lane = createLane({
+    ...{ rpc, asset: ASSET, confirmations, relayer, funds, decide, now },
     head: () => readHead(client),
-    awaited: () => underWay.hashes(),
-    looked(shown) {
-      underWay.looked(shown);
-      lane.looked();
-      onLook();
-    },
-    now,
+    looked: () => onLook(),
+    simulation: createSimulation(client, ASSET, relayer.address),
+    refuse: ({ order: { proof, offer }, history }, verdict) =>
+      afterFailedSimulation(verdict, history, chain, proof, offer),
     pause: {
       begin: () =>
         new Promise((resolve) => {
@@ -113,23 +100,6 @@ export async function openLaneStage(setting: Setting = {}) {
         }),
       end: () => undefined,
     },
-  });
-  const lane = createLane({
-    relayer,
-    asset: ASSET,
-    simulate: createJointSimulation({ client, asset: ASSET, relayer: relayer.address, canBatch }),
-    canBatch,
-    payersWithCode: (payers) => payersWithCode(client, payers),
-    isShort: (gas) => funds.isShort(gas),
-    readFunds: async () => void (await funds.look()),
-    refusedForFunds: () => funds.refused(),
-    isOutrun: (question) => isOutrun(client, relayer.address, ASSET, question),
-    refuse: ({ order: { proof, offer }, history }, verdict) =>
-      afterFailedSimulation(verdict, history, chain, proof, offer),
-    decide,
-    underWay,
-    sent: () => blocks.begin(),
-    now,
   });
 
   const order = ({
@@ -193,7 +163,7 @@ export async function openLaneStage(setting: Setting = {}) {
     },
     /** Resolves when so many transactions were offered to the node. */
     offered: (count: number) => until(() => node.offered.length >= count, `${count} transactions are offered`),
-    underWay,
+    underWay: lane.underWay,
     /** Its address, lower case. */
     relayer: relayer.address,
     /** What a new transaction offers from now on. */

@@ -5,12 +5,12 @@ import { type PrivateKeyAccount, privateKeyToAddress } from 'viem/accounts';
 import { createChain, evidenceQuery } from '../../../../src/payments/x402/chain/chain.ts';
 import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { payersWithCode } from '../../../../src/payments/x402/local/lane.ts';
 import {
   createFailedPayers,
   createLocalRail,
   FAILED_PAYER_PAUSE_MS,
   FAILED_PAYERS,
-  payersWithCode,
 } from '../../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../../tools/local-world/chain.ts';

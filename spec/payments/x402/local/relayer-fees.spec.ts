@@ -4,7 +4,6 @@ import { clientOver, readHead } from '../../../../src/payments/x402/chain/client
 import { RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import {
   type FeeWatch,
-  type FundsWatch,
   HEAD_FRESH_MS,
   LOOK_AGAIN_MS,
   TIP_FRESH_MS,
@@ -66,7 +65,7 @@ describe('the gas money of a relayer', () => {
   let clock = 0;
   let looks = 0;
   let balance: bigint | 'silent' = 0n;
-  let funds: FundsWatch;
+  let funds: ReturnType<typeof watchFunds>;
 
   beforeEach(() => {
     clock = 0;

@@ -1,24 +1,14 @@
 /** The rail that settles by itself, through its lane; outcomes are read from the logs. */
 
-import type { Client, Hex } from 'viem';
-import { getCode } from 'viem/actions';
+import { RecentMap } from '../../../time/recent-map.ts';
 import type { RailFault, RailVerdict, Reading, Settlement, SettlementHistory } from '../../rail.ts';
 import { type Chain, confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/chain.ts';
 import { clientOver } from '../chain/client.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { hexWord, lowerHex, MULTICALL3, markOf, WORD_DIGITS } from '../evm/eip3009.ts';
+import { lowerHex, markOf } from '../evm/eip3009.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
-import {
-  BATCH,
-  createLane,
-  createLatestTimes,
-  isOutrun,
-  type LanePayment,
-  type Refusing,
-  SENT_AT_ONCE,
-  textOf,
-} from './lane.ts';
+import { BATCH, createLane, type Refusing, SENT_AT_ONCE, textOf } from './lane.ts';
 import {
   createRelayer,
   LOW_GAS_TRANSFERS,
@@ -27,8 +17,8 @@ import {
   watchFees,
   watchFunds,
 } from './relayer.ts';
-import { createJointSimulation, transferOf } from './transfer.ts';
-import { createUnderWay, type Question, watchBlocks } from './under-way.ts';
+import { createSimulation, transferOf } from './transfer.ts';
+import type { LanePayment, Question } from './under-way.ts';
 
 /** Longest time from the call to an outcome, milliseconds (contract 4.2). */
 const LOCAL_SETTLE_DEADLINE_MS = 60_000;
@@ -61,8 +51,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
   const fees = watchFees({ client, head: () => chain.head() });
   const relayer = await createRelayer(rpc, chainId, privateKey, fees);
   const failedPayers = createFailedPayers(deps.now);
-  const canBatch = onceKnown(async () => (await getCode(client, { address: MULTICALL3 })) !== undefined);
-  const passedAt = createLatestTimes(REMEMBERED_SIMULATIONS);
+  const passedAt = new RecentMap<number>(REMEMBERED_SIMULATIONS);
   let known: RelayerFunds | undefined;
 
   const decide = async (payment: LanePayment, { transaction, inBatch, waitMs, cause }: Question) => {
@@ -98,47 +87,16 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
   const refuse = async ({ order: { proof, offer }, history }: LanePayment, verdict: Refusing): Promise<Settlement> =>
     caused(await afterFailedSimulation(verdict, history, chain, proof, offer), { proof, history });
   const funds = watchFunds(() => relayer.funds());
-  const simulate = createJointSimulation({ client, asset, relayer: relayer.address, canBatch });
-  const underWay = createUnderWay({
-    relayer,
-    asset,
-    confirmations,
-    decide,
-    reverted: (payments) => lane.reverted(payments),
-    now: monotonic,
-  });
-  const blocks = watchBlocks({
-    client,
-    call: rpc.call,
-    head: () => chain.head(),
-    awaited: () => underWay.hashes(),
-    looked(look) {
-      if (look.head !== undefined) fees.saw(look.head);
-      underWay.looked(look);
-      lane.looked();
-    },
-  });
+  const simulation = createSimulation(client, asset, relayer.address);
   const lane = createLane({
-    relayer,
-    asset,
-    simulate,
-    canBatch,
-    payersWithCode: (payers) => payersWithCode(client, payers),
-    isShort: (gas) => funds.isShort(gas),
-    readFunds: () =>
-      funds.look().then(
-        () => undefined,
-        () => undefined,
-      ),
-    refusedForFunds: () => funds.refused(),
-    isOutrun: (question) => isOutrun(client, relayer.address, asset, question),
-    refuse,
-    decide,
-    underWay,
-    sent: () => blocks.begin(),
+    ...{ rpc, asset, confirmations, relayer, funds, simulation, refuse, decide },
+    head: () => chain.head(),
+    looked({ head }) {
+      if (head !== undefined) fees.saw(head);
+    },
     now: monotonic,
   });
-  const simulateSoon = together(simulate, { atOnce: SENT_AT_ONCE, most: BATCH });
+  const simulateSoon = together(simulation.simulate, { atOnce: SENT_AT_ONCE, most: BATCH });
 
   const verify = async (proof: Proof, offer: PaymentRequirements): Promise<RailVerdict> => {
     if (!paysOffer(proof, offer)) return { kind: 'refused', reason: 'invalid_payment_requirements', nonceSpent: false };
@@ -148,7 +106,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     const [joint, isShort] = await Promise.all([simulateSoon(transfer), funds.isShort(transfer.gas)]);
     // Another proof of the payer may be settled first, or not at all.
     const verdict = joint.kind === 'behind' ? ({ kind: 'valid' } as const) : joint;
-    if (verdict.kind === 'valid') passedAt.note(transfer.data, began);
+    if (verdict.kind === 'valid') passedAt.add(transfer.data, began);
     // A refusal comes first: a worthless proof need not wait for gas.
     return verdict.kind === 'valid' && isShort ? { kind: 'unfunded', cause: UNFUNDED } : verdict;
   };
@@ -169,8 +127,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       }
       if (failedPayers.has(payerOf(proof))) return afterFailedSimulation(PAUSED, history, chain, proof, offer);
       const transfer = transferOf(proof);
-      const simulatedAt = passedAt.at(transfer.data);
-      passedAt.forget(transfer.data);
+      const simulatedAt = passedAt.use(transfer.data);
       return lane.settle({ proof, offer, transfer, history, writeAhead, endsAt, simulatedAt });
     },
 
@@ -187,7 +144,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     async check() {
       try {
         [known] = await Promise.all([funds.look(), chain.head()]);
-        return lowOnGas(known) ?? heldUp(underWay.heldUp());
+        return lowOnGas(known) ?? heldUp(lane.underWay.heldUp());
       } catch (error) {
         return { found: 'unreachable', cause: textOf(error) };
       }
@@ -197,18 +154,6 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
 }
 
 const PAUSED = { kind: 'unavailable', cause: 'a transfer of this payer has just failed' } as const;
-
-/** Asks until the node answers once. False while it does not. */
-function onceKnown(ask: () => Promise<boolean>): () => Promise<boolean> {
-  let answer: Promise<boolean> | undefined;
-  return function isKnown() {
-    answer ??= ask().catch(() => {
-      answer = undefined;
-      return false;
-    });
-    return answer;
-  };
-}
 
 /**
  * The simulation failed before anything was sent, so this attempt cannot have moved money; an
@@ -255,11 +200,11 @@ function payerOf({ payload }: Proof): string {
  * @param now Milliseconds of a monotonic clock.
  */
 export function createFailedPayers(now: () => number = () => performance.now()) {
-  const failedAt = createLatestTimes(FAILED_PAYERS);
+  const failedAt = new RecentMap<number>(FAILED_PAYERS);
   return {
-    add: (payer: string) => failedAt.note(payer.toLowerCase(), now()),
+    add: (payer: string) => failedAt.add(payer.toLowerCase(), now()),
     has(payer: string): boolean {
-      const at = failedAt.at(payer.toLowerCase());
+      const at = failedAt.use(payer.toLowerCase());
       return at !== undefined && now() - at < FAILED_PAYER_PAUSE_MS;
     },
   };
@@ -276,32 +221,6 @@ function lowOnGas(funds: RelayerFunds): RailFault | undefined {
 /** What waits for a block is still paid once it has one, and new payments wait behind it. */
 function heldUp(cause: string | undefined): RailFault | undefined {
   return cause === undefined ? undefined : { found: 'degraded', cause };
-}
-
-/**
- * Init code that gives back, for each word behind it, the size of the code at that address. A call
- * without an address runs it, so nothing has to be deployed for it.
- */
-const CODE_SIZES = [
-  // Copies the words behind these 33 bytes to memory; their length stays on the stack.
-  '602138038060213d39',
-  // From place 0 on, as long as it is below that length:
-  '3d5b81811015601d57',
-  // the word there becomes the size of the code at it, and the next place follows.
-  '80513b8152602001600a56',
-  // Gives the memory back.
-  '5b503df3',
-].join('');
-
-/** The payers that have code, in lower case. @throws when the node does not answer */
-export async function payersWithCode(client: Client, payers: readonly string[]): Promise<ReadonlySet<string>> {
-  const asked = [...new Set(payers.map((payer) => payer.toLowerCase()))];
-  const data: Hex = `0x${CODE_SIZES}${asked.map(hexWord).join('')}`;
-  const sizes = await client.request({ method: 'eth_call', params: [{ data }, 'latest'] });
-  if (sizes.length !== 2 + asked.length * WORD_DIGITS) throw new Error('the node does not say which payers have code');
-  return new Set(
-    asked.filter((_, at) => /[1-9a-f]/.test(sizes.slice(2 + at * WORD_DIGITS, 2 + (at + 1) * WORD_DIGITS))),
-  );
 }
 
 interface Rounds {

@@ -80,38 +80,19 @@ export class NumberTaken extends Error {
   }
 }
 
-/** An account for gas only: authorizations name their payee, so it cannot redirect money. */
-export interface Relayer {
-  /** Lower case 0x-hex. */
-  readonly address: string;
-  /**
-   * Signs, writes ahead, broadcasts. A number is taken only when all transactions before it are
-   * out, and those that the node has lost are out again, so no gap can hold the following ones up.
-   */
-  send(call: RelayedCall, writeAhead: KeepSigned): Promise<Sending>;
-  /**
-   * Offers more for the number of an earlier transaction. `sent` also where the node calls it
-   * underpriced: then the earlier one is in its pool, and the next offer is higher. `unsent` with
-   * NumberTaken where another transaction has it, with FeesAtLimit where that is too much.
-   */
-  replace(earlier: Sent, call: RelayedCall, writeAhead: KeepSigned): Promise<Sending>;
-  /** Its balance and its next gas price. @throws when the node does not answer */
-  funds(): Promise<RelayerFunds>;
-}
-
 /** A number and fees for a transaction. */
 interface Place {
   readonly number: number;
   readonly fees: Fees;
 }
 
-/** @param privateKey 32 bytes as 0x-hex */
-export async function createRelayer(
-  rpc: Rpc,
-  chainId: number,
-  privateKey: string,
-  fees: Pick<FeeWatch, 'current'>,
-): Promise<Relayer> {
+export type Relayer = Awaited<ReturnType<typeof createRelayer>>;
+
+/**
+ * An account for gas only: authorizations name their payee, so it cannot redirect money.
+ * @param privateKey 32 bytes as 0x-hex
+ */
+export async function createRelayer(rpc: Rpc, chainId: number, privateKey: string, fees: Pick<FeeWatch, 'current'>) {
   const key = await prepareKey(privateKey);
   const address = lowerHex(key.address);
   const client = clientOver(rpc.call);
@@ -172,10 +153,23 @@ export async function createRelayer(
   };
 
   return {
-    address,
-    send: (call, writeAhead) => inTurn(() => attempt(call, writeAhead, nextPlace)),
-    replace: (earlier, call, writeAhead) => inTurn(() => attempt(call, writeAhead, () => sameNumber(earlier), earlier)),
-    async funds() {
+    /** Lower case 0x-hex. */
+    address: key.address,
+    /**
+     * Signs, writes ahead, broadcasts. A number is taken only when all transactions before it are
+     * out, and those that the node has lost are out again, so no gap can hold the following ones
+     * up.
+     */
+    send: (call: RelayedCall, writeAhead: KeepSigned) => inTurn(() => attempt(call, writeAhead, nextPlace)),
+    /**
+     * Offers more for the number of an earlier transaction. `sent` also where the node calls it
+     * underpriced: then the earlier one is in its pool, and the next offer is higher. `unsent` with
+     * NumberTaken where another transaction has it, with FeesAtLimit where that is too much.
+     */
+    replace: (earlier: Sent, call: RelayedCall, writeAhead: KeepSigned) =>
+      inTurn(() => attempt(call, writeAhead, () => sameNumber(earlier), earlier)),
+    /** Its balance and its next gas price. @throws when the node does not answer */
+    async funds(): Promise<RelayerFunds> {
       const [balance, { maxFeePerGas }] = await Promise.all([getBalance(client, { address }), fees.current()]);
       return { balance, maxFeePerGas };
     },
@@ -353,12 +347,7 @@ export const HEAD_FRESH_MS = 1_000;
 /** How long a suggested tip holds, milliseconds. */
 export const TIP_FRESH_MS = 30_000;
 
-export interface FeeWatch {
-  /** Notes the newest block. */
-  saw(head: Head): void;
-  /** The fees of a transaction that is sent now. @throws when the node does not answer */
-  current(): Promise<Fees>;
-}
+export type FeeWatch = ReturnType<typeof watchFees>;
 
 interface FeeWatchDeps {
   readonly client: Client;
@@ -369,7 +358,7 @@ interface FeeWatchDeps {
 }
 
 /** Reads nothing while blocks are seen anyway. */
-export function watchFees({ client, head, now = () => performance.now() }: FeeWatchDeps): FeeWatch {
+export function watchFees({ client, head, now = () => performance.now() }: FeeWatchDeps) {
   let seen: { readonly baseFee: bigint; readonly at: number } | undefined;
   let tip: { readonly wei: bigint; readonly at: number } | undefined;
   const saw = ({ baseFee }: Head): void => {
@@ -384,8 +373,10 @@ export function watchFees({ client, head, now = () => performance.now() }: FeeWa
     return tip.wei;
   };
   return {
+    /** Notes the newest block. */
     saw,
-    async current() {
+    /** The fees of a transaction that is sent now. @throws when the node does not answer */
+    async current(): Promise<Fees> {
       const [base, maxPriorityFeePerGas] = await Promise.all([baseFee(), currentTip()]);
       return { maxPriorityFeePerGas, maxFeePerGas: BASE_FEE_FACTOR * base + maxPriorityFeePerGas };
     },
@@ -419,21 +410,8 @@ export function transfersPaidBy({ balance, maxFeePerGas }: RelayerFunds): number
   return maxFeePerGas === 0n ? Number.MAX_SAFE_INTEGER : Number(balance / (ACCOUNT_GAS * maxFeePerGas));
 }
 
-export interface FundsWatch {
-  /** Reads now. @throws when the node does not answer */
-  look(): Promise<RelayerFunds>;
-  /**
-   * Whether a transaction with this gas limit is known not to be payable. Reads only the first
-   * time, and once a second while funds are short: enough funds cost no call. A node that does not
-   * answer proves nothing.
-   */
-  isShort(gas: bigint): Promise<boolean>;
-  /** Notes that a node refused a transaction for want of funds, maybe for others in its pool. */
-  refused(): void;
-}
-
 /** @param now Milliseconds of a monotonic clock. */
-export function watchFunds(read: () => Promise<RelayerFunds>, now: () => number = () => performance.now()): FundsWatch {
+export function watchFunds(read: () => Promise<RelayerFunds>, now: () => number = () => performance.now()) {
   let known: RelayerFunds | undefined;
   let knownAt = 0;
   let refused = false;
@@ -456,13 +434,20 @@ export function watchFunds(read: () => Promise<RelayerFunds>, now: () => number 
   const short = (gas: bigint): boolean => refused || (known !== undefined && known.balance < gas * known.maxFeePerGas);
 
   return {
+    /** Reads now. @throws when the node does not answer */
     look,
-    async isShort(gas) {
+    /**
+     * Whether a transaction with this gas limit is known not to be payable. Reads only the first
+     * time, and once a second while funds are short: enough funds cost no call. A node that does
+     * not answer proves nothing.
+     */
+    async isShort(gas: bigint): Promise<boolean> {
       const stale = known === undefined || (short(gas) && now() - knownAt >= LOOK_AGAIN_MS);
       if (stale) await look().catch(() => undefined);
       return short(gas);
     },
-    refused() {
+    /** Notes that a node refused a transaction for want of funds, maybe for others in its pool. */
+    refused(): void {
       refused = true;
       knownAt = now();
     },

@@ -4,6 +4,7 @@
  */
 
 import type { Client, Hex } from 'viem';
+import { getCode } from 'viem/actions';
 import { numberToHex } from 'viem/utils';
 import type { RailVerdict } from '../../rail.ts';
 import { askAsset } from '../chain/client.ts';
@@ -66,27 +67,29 @@ function batchGas({ length }: readonly Transfer[]): bigint {
  */
 export type JointVerdict = RailVerdict | { readonly kind: 'behind' };
 
-/**
- * Simulates transfers in the newest block, as the relayer would send them. Those that pass are
- * known first: the others must not delay them. Never rejects.
- */
-export type JointSimulation = (
-  transfers: readonly Transfer[],
-) => Promise<readonly (JointVerdict | Promise<JointVerdict>)[]>;
-
-interface JointSimulationDeps {
-  readonly client: Client;
-  readonly asset: string;
-  /** The account that would send them. */
-  readonly relayer: string;
-  readonly canBatch: () => Promise<boolean>;
-}
-
 /** Whether each transfer of a batch passes, or why the node told nothing of any. */
 type BatchResult = readonly boolean[] | { readonly kind: 'unavailable'; readonly cause: string };
 
-/** A transfer that fails in the batch is simulated alone too, which explains it. */
-export function createJointSimulation({ client, asset, relayer, canBatch }: JointSimulationDeps): JointSimulation {
+export type Simulation = ReturnType<typeof createSimulation>;
+
+/**
+ * Simulates transfers in the newest block. One that fails in the batch is simulated alone too,
+ * which explains it.
+ * @param relayer the account that would send them
+ */
+export function createSimulation(client: Client, asset: string, relayer: string) {
+  let multicall: Promise<boolean> | undefined;
+  /** Whether Multicall3 is there: asked until the node answers once. False while it does not. */
+  const canBatch = (): Promise<boolean> => {
+    multicall ??= getCode(client, { address: MULTICALL3 }).then(
+      (code) => code !== undefined,
+      () => {
+        multicall = undefined;
+        return false;
+      },
+    );
+    return multicall;
+  };
   const alone = (transfer: Transfer): Promise<RailVerdict> => simulate(client, { ...transfer, asset, relayer });
   /** Undefined where the node cannot do it for all of them. */
   const together = async (transfers: readonly Transfer[]): Promise<BatchResult | undefined> => {
@@ -102,7 +105,12 @@ export function createJointSimulation({ client, asset, relayer, canBatch }: Join
       return cannotForAll(error) ? undefined : { kind: 'unavailable', cause: nodeFailure(error) };
     }
   };
-  return async function simulateJointly(transfers) {
+  /**
+   * Those that pass are known first: the others must not delay them. Never rejects.
+   */
+  const simulateJointly = async (
+    transfers: readonly Transfer[],
+  ): Promise<readonly (JointVerdict | Promise<JointVerdict>)[]> => {
     // The code of a payer's contract may use up the gas of all.
     const plain = transfers.filter(({ signedBy }) => signedBy === 'account');
     const result = plain.length > 1 && (await canBatch()) ? await together(plain) : undefined;
@@ -116,6 +124,7 @@ export function createJointSimulation({ client, asset, relayer, canBatch }: Join
       return verdict.kind === 'valid' ? { kind: 'behind' } : verdict;
     });
   };
+  return { canBatch, simulate: simulateJointly };
 }
 
 /** Undefined for bytes that are no results, such as those of a node that lacks Multicall3. */
@@ -145,7 +154,7 @@ const SPENT_TEXT = /authorization.*(?:used|cancell?ed)/i;
 const UNEXPLAINED = 'invalid_exact_evm_transaction_simulation_failed';
 
 /** A transfer to simulate. */
-interface Simulation {
+interface Simulated {
   readonly asset: string;
   readonly relayer: string;
   readonly data: Hex;
@@ -155,7 +164,7 @@ interface Simulation {
 }
 
 /** Simulates the transfer in the newest block, as the relayer would send it. */
-async function simulate(client: Client, simulation: Simulation): Promise<RailVerdict> {
+async function simulate(client: Client, simulation: Simulated): Promise<RailVerdict> {
   const { asset, relayer, data, gas } = simulation;
   try {
     const call = { from: lowerHex(relayer), to: lowerHex(asset), data, gas: numberToHex(gas) };
@@ -168,7 +177,7 @@ async function simulate(client: Client, simulation: Simulation): Promise<RailVer
 }
 
 /** State first, text second: nonce and balance mean the same on every token, the texts differ. */
-async function explain(client: Client, { asset, authorization }: Simulation, text: string): Promise<RailVerdict> {
+async function explain(client: Client, { asset, authorization }: Simulated, text: string): Promise<RailVerdict> {
   const { from, nonce, value } = authorization;
   try {
     const [spent, balance] = await Promise.all([

@@ -4,13 +4,107 @@
  */
 
 import type { Client } from 'viem';
-import type { Settlement } from '../../rail.ts';
+import type { Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
 import { evidenceQuery, paymentFinder } from '../chain/chain.ts';
 import { type Head, readBlockReceipts, readReceipt, type TransactionReceipt } from '../chain/client.ts';
 import { lacksMethod, type Rpc } from '../chain/rpc.ts';
-import { keepHash, type LanePayment } from './lane.ts';
-import { FeesAtLimit, NumberTaken, type RelayedCall, type Relayer, type Sending, type Sent } from './relayer.ts';
-import { ACCOUNT_GAS, relayedCall } from './transfer.ts';
+import type { PaymentRequirements, Proof } from '../wire/types.ts';
+import {
+  type Excluded,
+  FeesAtLimit,
+  NumberTaken,
+  type RelayedCall,
+  type Relayer,
+  type Sending,
+  type Sent,
+} from './relayer.ts';
+import { ACCOUNT_GAS, relayedCall, type Transfer } from './transfer.ts';
+
+/** One order to settle. */
+export interface LaneOrder {
+  readonly proof: Proof;
+  readonly offer: PaymentRequirements;
+  readonly transfer: Transfer;
+  readonly history: SettlementHistory;
+  /** Keeps a hash in the payment's record. When it rejects, that transaction must not carry it. */
+  readonly writeAhead: (transaction: SignedTransaction) => Promise<void>;
+  /** When it has to have an outcome, on the lane's clock, milliseconds. */
+  readonly endsAt: number;
+  /** When its transfer passed a simulation, on the lane's clock; undefined: in none. */
+  readonly simulatedAt: number | undefined;
+}
+
+/** A transaction with the payment that a node refused: it keeps nothing of it. */
+interface Refusal {
+  readonly sending: Excluded;
+  readonly inBatch: boolean;
+}
+
+/** An order that is under way in this process. */
+export class LanePayment {
+  readonly order: LaneOrder;
+  readonly settlement: Promise<Settlement>;
+  /** The hashes of its transactions, all of which its record has or had. */
+  readonly signed = new Set<string>();
+  /** A node may have taken a transaction of it in this attempt. */
+  sent = false;
+  /** The last one of this attempt. */
+  refusal: Refusal | undefined;
+  ended = false;
+  readonly #resolve: (settlement: Settlement | Promise<Settlement>) => void;
+
+  constructor(order: LaneOrder) {
+    this.order = order;
+    const { promise, resolve } = Promise.withResolvers<Settlement>();
+    this.settlement = promise;
+    this.#resolve = resolve;
+  }
+
+  get transfer(): Transfer {
+    return this.order.transfer;
+  }
+
+  get mark(): string | undefined {
+    return this.order.history.mark;
+  }
+
+  get payer(): string {
+    return this.transfer.authorization.from.toLowerCase();
+  }
+
+  /** A node may have taken a transaction of it, in this attempt or an earlier one. */
+  get history(): SettlementHistory {
+    const { history } = this.order;
+    if (this.sent) return { ...history, sentBefore: true };
+    return this.refusal === undefined ? history : { ...history, withdrawnBefore: true };
+  }
+
+  /** The first outcome counts. */
+  end(settlement: Settlement | Promise<Settlement>): void {
+    this.ended = true;
+    this.#resolve(settlement);
+  }
+}
+
+/**
+ * Writes one transaction ahead for all its payments, in one round trip of the store: tells which
+ * records have its hash, and which have not. Only a transaction of one payment is kept with its
+ * bytes.
+ */
+export async function keepHash(payments: readonly LanePayment[], signed: SignedTransaction) {
+  const transaction = payments.length === 1 ? signed : { hash: signed.hash };
+  const written = await Promise.allSettled(payments.map(({ order }) => order.writeAhead(transaction)));
+  const kept: LanePayment[] = [];
+  const lost: { payment: LanePayment; cause: unknown }[] = [];
+  for (const [at, payment] of payments.entries()) {
+    const result = written[at];
+    if (result?.status === 'fulfilled') {
+      payment.signed.add(signed.hash);
+      kept.push(payment);
+    } else lost.push({ payment, cause: result?.reason });
+  }
+  return { kept, lost };
+}
 
 /** Blocks without a transaction, and milliseconds since its broadcast, before its fees rise. */
 export const BLOCKS_BEFORE_RAISE = 3n;
@@ -51,23 +145,8 @@ interface Transaction {
   outrun: boolean;
 }
 
-/**
- * Transactions that a node took, until each payment in them has its outcome and their number is
- * used up: as long as it is not, the transactions behind it have no block.
- */
-export interface UnderWay {
-  add(sent: Sent, payments: readonly LanePayment[]): void;
-  /** Transactions that wait for a block. */
-  readonly unmined: number;
-  /** All hashes under which they may be mined. */
-  hashes(): readonly string[];
-  /** Why one of them has no block, when its fees have risen as far as they may. */
-  heldUp(): string | undefined;
-  looked(look: Look): void;
-}
-
 interface UnderWayDeps {
-  readonly relayer: Pick<Relayer, 'address' | 'replace'>;
+  readonly relayer: Relayer;
   readonly asset: string;
   /** Blocks that must hold an outcome, its own included. */
   readonly confirmations: number;
@@ -79,7 +158,11 @@ interface UnderWayDeps {
   readonly now: () => number;
 }
 
-export function createUnderWay(deps: UnderWayDeps): UnderWay {
+/**
+ * Transactions that a node took, until each payment in them has its outcome and their number is
+ * used up: as long as it is not, the transactions behind it have no block.
+ */
+export function createUnderWay(deps: UnderWayDeps) {
   const { relayer, asset, confirmations, decide, reverted, now } = deps;
   const transactions = new Set<Transaction>();
   const unmined = (): Transaction[] => [...transactions].filter(({ mined, outrun }) => !mined && !outrun);
@@ -173,17 +256,20 @@ export function createUnderWay(deps: UnderWayDeps): UnderWay {
   };
 
   return {
-    add(sent, payments) {
+    add(sent: Sent, payments: readonly LanePayment[]): void {
       const variants = [{ hash: sent.hash, payments }];
       const state = { sinceBlock: undefined, raising: false, atLimit: undefined, mined: false, outrun: false };
       transactions.add({ variants, payments, offered: sent, sentAt: now(), ...state });
     },
-    get unmined() {
+    /** Transactions that wait for a block. */
+    get unmined(): number {
       return unmined().length;
     },
+    /** All hashes under which they may be mined. */
     hashes: () => [...transactions].flatMap(({ variants }) => variants.map(({ hash }) => hash)),
+    /** Why one of them has no block, when its fees have risen as far as they may. */
     heldUp: () => unmined().find(({ atLimit }) => atLimit !== undefined)?.atLimit?.message,
-    looked(look) {
+    looked(look: Look): void {
       for (const transaction of [...transactions]) advance(transaction, look);
       raiseFirst(look);
     },
@@ -237,13 +323,8 @@ export interface Look {
   readonly complete: boolean;
 }
 
-interface BlockWatch {
-  /** Looks again and again while something is awaited, and soon after this. */
-  begin(): void;
-}
-
 /** The pause between two looks. */
-interface Pause {
+export interface Pause {
   /** Resolves after so many milliseconds, or when it is ended. */
   begin(ms: number): Promise<void>;
   end(): void;
@@ -251,7 +332,7 @@ interface Pause {
 
 interface BlockWatchDeps {
   readonly client: Client;
-  readonly call: Rpc['call'];
+  readonly rpc: Pick<Rpc, 'call'>;
   /** Reads the newest block. */
   readonly head: () => Promise<Head>;
   /** The hashes of the transactions under way. */
@@ -263,7 +344,8 @@ interface BlockWatchDeps {
   readonly pause?: Pause;
 }
 
-export function watchBlocks(deps: BlockWatchDeps): BlockWatch {
+/** Looks for new blocks again and again while something is awaited. */
+export function watchBlocks(deps: BlockWatchDeps) {
   const { awaited, looked, now = () => performance.now(), pause = timedPause() } = deps;
   const pace = createPace(now);
   const receipts = receiptReader(deps, now);
@@ -296,7 +378,8 @@ export function watchBlocks(deps: BlockWatchDeps): BlockWatch {
     running = false;
   };
   return {
-    begin() {
+    /** A transaction was sent: its block may be there at once. */
+    begin(): void {
       if (pace.begin()) pause.end();
       if (!running) void run();
     },
@@ -364,14 +447,14 @@ type ReadReceipts = (
 ) => Promise<ReadonlyMap<string, TransactionReceipt>>;
 
 /** Those of many transactions are read by block, where the node can and it is the next one. */
-function receiptReader({ client, call }: Pick<BlockWatchDeps, 'client' | 'call'>, now: () => number): ReadReceipts {
+function receiptReader({ client, rpc }: BlockWatchDeps, now: () => number): ReadReceipts {
   let byBlockFrom = Number.NEGATIVE_INFINITY;
   const ofBlock = async (
     transactions: readonly string[],
     block: bigint,
   ): Promise<readonly TransactionReceipt[] | undefined> => {
     try {
-      return await readBlockReceipts(call, block, transactions);
+      return await readBlockReceipts(rpc.call, block, transactions);
     } catch (error) {
       // Silence or a block that is too large says nothing about later ones.
       byBlockFrom = lacksMethod(error) ? Number.POSITIVE_INFINITY : now() + BY_BLOCK_AGAIN_MS;
