@@ -23,7 +23,7 @@ export function checkFacilitators(
 }
 
 async function answerOf(endpoint: FacilitatorEndpoint, network: string) {
-  const facilitator = connectFacilitator(endpoint, () => undefined);
+  const facilitator = connectFacilitator(endpoint.url, () => endpoint.auth);
   const began = performance.now();
   try {
     const fault = await facilitator.fault(network);

@@ -5,16 +5,16 @@
 
 import { AssetMismatch, requireAsset } from './chain/asset-check.ts';
 import { createChain } from './chain/chain.ts';
-import { type ChainHealth, guardRail, watchChain } from './chain/chain-health.ts';
+import { guardRail, watchChain } from './chain/chain-health.ts';
 import { createRpc, inOrder, nodeFailure, type Rpc } from './chain/rpc.ts';
-import { createWalletSignatures, rememberCode, type WalletSignatures } from './chain/wallet-signature.ts';
+import { createWalletSignatures, rememberCode } from './chain/wallet-signature.ts';
 import { prepareRecovery } from './evm/account.ts';
 import { createRemoteRail } from './facilitator/remote-rail.ts';
 import { createLocalRail } from './local/local-rail.ts';
 import { wasSentBack } from './refund/transfer.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
 import { type EntryOf, whyElsewhere } from './wire/offers.ts';
-import type { FacilitatorConfig, FacilitatorEndpoint, X402Config } from './wire/settings.ts';
+import type { X402Config } from './wire/settings.ts';
 import type { PaymentRail } from './wire/types.ts';
 
 /** The configured rail, open, with the local checks that come before it. */
@@ -55,11 +55,7 @@ async function openRail(config: X402Config, node: OpenNode | undefined, log: Rai
   const { engine, recover } = await prepareRecovery();
   log.info({ engine, facilitator: config.facilitator.mode }, 'x402 rail');
   await node?.compareAtStart(log);
-  const logins = facilitatorLogins(config.facilitator);
-  let entryOf: EntryOf = () => undefined;
-  const present: EntryOf = (payload) => entryOf(payload);
-  const settings = { ...config, facilitator: logins.facilitator };
-  const { rail: unwatched, close } = await railOf(settings, node, present);
+  const { rail: unwatched, renew, close } = await railOf(config, node);
   const rail = ofItsAsset(node === undefined ? unwatched : guardRail(node.health, unwatched, log), config);
   const wallets = node?.walletSignatures(rail.facilitator);
   const examine = createExaminer({
@@ -74,10 +70,7 @@ async function openRail(config: X402Config, node: OpenNode | undefined, log: Rai
     ...rail,
     ...(chain === undefined ? {} : { sentBack: (proof, offer) => wasSentBack(chain, proof, offer) }),
     examine,
-    renew({ facilitator }, renewed) {
-      logins.renew(facilitator);
-      entryOf = renewed;
-    },
+    renew,
     async check() {
       try {
         await node?.compareAsset();
@@ -96,75 +89,29 @@ async function openRail(config: X402Config, node: OpenNode | undefined, log: Rai
 async function railOf(
   config: X402Config,
   node: OpenNode | undefined,
-  entryOf: EntryOf,
-): Promise<{ readonly rail: PaymentRail; readonly close: () => Promise<void> }> {
+): Promise<Pick<X402Rail, 'renew' | 'close'> & { readonly rail: PaymentRail }> {
   const { facilitator, network, confirm, confirmations } = config;
   if (facilitator.mode === 'remote') {
-    const rail = createRemoteRail({
-      facilitator,
-      network,
-      chain: node?.health.chain,
-      confirm,
-      confirmations,
-      entryOf,
-    });
-    return { rail, close: () => rail.close() };
+    const rail = createRemoteRail({ facilitator, network, chain: node?.health.chain, confirm, confirmations });
+    return {
+      rail,
+      renew({ facilitator: renewed }, entryOf) {
+        if (renewed.mode === 'remote') rail.renew(renewed, entryOf);
+      },
+      close: () => rail.close(),
+    };
   }
   if (node === undefined) throw new Error('a local facilitator needs an RPC URL');
   const { rpc, health } = node;
   const { privateKey } = facilitator;
   const rail = await createLocalRail({ rpc, chain: health.chain, terms: config, privateKey });
-  return { rail, close: async () => undefined };
-}
-
-/**
- * The facilitators, whose logins may be changed while the rail is open. Their places in the list
- * and their addresses stay, or it would be another rail.
- */
-function facilitatorLogins(configured: FacilitatorConfig): {
-  readonly facilitator: FacilitatorConfig;
-  renew(facilitator: FacilitatorConfig): void;
-} {
-  if (configured.mode !== 'remote') return { facilitator: configured, renew: () => undefined };
-  const listed = ({ url, auth, fallbacks }: Extract<FacilitatorConfig, { readonly mode: 'remote' }>) =>
-    [{ url, auth }, ...fallbacks] as const;
-  let logins = listed(configured).map(({ auth }) => auth);
-  const endpoint = ({ url, auth }: FacilitatorEndpoint, place: number): FacilitatorEndpoint => ({
-    url,
-    get auth() {
-      return logins[place] ?? auth;
-    },
-  });
-  const [first, ...fallbacks] = listed(configured);
-  return {
-    facilitator: {
-      mode: 'remote',
-      url: first.url,
-      fallbacks: fallbacks.map((fallback, index) => endpoint(fallback, index + 1)),
-      get auth() {
-        return logins[0] ?? first.auth;
-      },
-    },
-    renew(facilitator) {
-      if (facilitator.mode === 'remote') logins = listed(facilitator).map(({ auth }) => auth);
-    },
-  };
+  return { rail, renew: () => undefined, close: async () => undefined };
 }
 
 /** Local chains make a block when there is something to put into it, known mainnets by time. */
 const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as const;
 
-/** The node of the configured chain, open. */
-interface OpenNode {
-  readonly rpc: Rpc;
-  readonly health: ChainHealth;
-  /** Compares until it succeeds once, because the asset does not change. @throws AssetMismatch */
-  compareAsset(): Promise<void>;
-  /** The same with each node; one that does not answer is logged. @throws AssetMismatch */
-  compareAtStart(log: { warn(facts: object, message: string): void }): Promise<void>;
-  walletSignatures(facilitator: PaymentRail['facilitator']): WalletSignatures;
-  close(): Promise<void>;
-}
+type OpenNode = ReturnType<typeof openNode>;
 
 /** The configured nodes as one, and each. At least one is configured. */
 export function openNodes(config: X402Config): { readonly rpc: Rpc; readonly nodes: readonly Rpc[] } {
@@ -172,22 +119,26 @@ export function openNodes(config: X402Config): { readonly rpc: Rpc; readonly nod
   return { rpc: inOrder(nodes, { compare: (node) => requireAsset(node, config) }), nodes };
 }
 
-/** Opens no connection before the first call. */
-function openNode(config: X402Config): OpenNode {
+/**
+ * What a rail asks of a chain's node: its health, the asset, signatures of contracts. Opens no
+ * connection before the first call.
+ */
+function openNode(config: X402Config) {
   const { rpc, nodes } = openNodes(config);
   const health = watchChain(createChain(rpc, config.confirmations), { byTime: BLOCKS_BY_TIME[config.mode] });
   const { chain } = health;
   let agreed = false;
-  async function compareAsset(): Promise<void> {
-    if (agreed) return;
-    await requireAsset(rpc, config);
-    agreed = true;
-  }
   return {
     rpc,
     health,
-    compareAsset,
-    async compareAtStart(log) {
+    /** Compares until it succeeds once, because the asset does not change. @throws AssetMismatch */
+    async compareAsset(): Promise<void> {
+      if (agreed) return;
+      await requireAsset(rpc, config);
+      agreed = true;
+    },
+    /** The same with each node; one that does not answer is logged. @throws AssetMismatch */
+    async compareAtStart(log: RailLog): Promise<void> {
       const compared = await Promise.allSettled(nodes.map((node) => requireAsset(node, config)));
       agreed = compared.some(({ status }) => status === 'fulfilled');
       for (const result of compared) {
@@ -196,7 +147,7 @@ function openNode(config: X402Config): OpenNode {
         log.warn({ err: result.reason }, 'the asset could not be compared with the chain');
       }
     },
-    walletSignatures: (facilitator) =>
+    walletSignatures: (facilitator: PaymentRail['facilitator']) =>
       createWalletSignatures({
         rpc,
         hasCode: rememberCode((address) => chain.hasCode(address)),

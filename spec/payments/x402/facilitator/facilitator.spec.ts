@@ -21,7 +21,7 @@ const REFUSED = { kind: 'denied' };
 function lineOf(names: readonly string[]) {
   let now = 1_000;
   const line = createFailover(
-    names.map((name) => connectFacilitator({ url: `http://${name}.invalid`, auth: { type: 'none' } }, () => undefined)),
+    names.map((name) => connectFacilitator(`http://${name}.invalid`, () => ({ type: 'none' }))),
     () => now,
   );
   /** The facilitators that were asked, with their deadlines; each takes `takes` milliseconds. */
@@ -158,14 +158,17 @@ describe('a remote facilitator', () => {
     assert.equal(headers['authorization'], 'Bearer a-facilitator-token');
   });
 
-  it('is sent our entry for its catalogue, whatever the buyer echoed', async () => {
+  it('is sent our entry for its catalogue, whatever the buyer echoed, with the login of the last reload', async () => {
     const resource = { url: 'https://shop.example/mcp', description: 'Prices', mimeType: 'text/csv' };
     const extension = { info: { input: { type: 'mcp', toolName: 'report' } }, schema: {} };
-    const cataloguing = remoteRail([facilitator.url], { network, entryOf: () => ({ resource, extension }) });
+    const cataloguing = remoteRail([facilitator.url], { network });
+    const auth = { type: 'bearer', token: 'renewed' } as const;
+    cataloguing.renew({ mode: 'remote', url: facilitator.url, auth, fallbacks: [] }, () => ({ resource, extension }));
     try {
       await cataloguing.verify(proof, offer);
       await cataloguing.settle(proof, offer, noWriteAhead);
-      for (const { body } of facilitator.calls.slice(-2)) {
+      for (const { body, headers } of facilitator.calls.slice(-2)) {
+        assert.equal(headers['authorization'], 'Bearer renewed');
         const { paymentPayload } = body as { readonly paymentPayload: Proof['payload'] };
         assert.deepEqual([paymentPayload.resource, paymentPayload.extensions], [resource, { bazaar: extension }]);
       }

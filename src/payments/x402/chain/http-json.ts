@@ -83,6 +83,29 @@ export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPee
   };
 }
 
+/**
+ * Peers of which each can answer: in the order given, but one that failed goes last for a while.
+ * @param backMs how long, milliseconds
+ * @param now Milliseconds of a monotonic clock.
+ */
+export function peersInOrder<Peer>(peers: readonly Peer[], backMs: number, now: () => number) {
+  const failedAt = new Map<Peer, number>();
+  return {
+    /** Those that failed lately go by the time of their failures. */
+    order(): readonly Peer[] {
+      if (failedAt.size === 0) return peers;
+      const at = now();
+      const back = (peer: Peer): number => {
+        const failed = failedAt.get(peer);
+        return failed === undefined || at - failed >= backMs ? -1 : failed;
+      };
+      return peers.toSorted((a, b) => back(a) - back(b));
+    },
+    failed: (peer: Peer) => void failedAt.set(peer, now()),
+    answered: (peer: Peer) => void failedAt.delete(peer),
+  };
+}
+
 /** One request under way. It ends once: with its answer, or with the first failure. */
 class Asking implements Dispatcher.DispatchHandler {
   readonly #maxBytes: number;

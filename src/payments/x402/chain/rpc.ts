@@ -5,7 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
-import { createJsonPeer, OversizedAnswer } from './http-json.ts';
+import { createJsonPeer, OversizedAnswer, peersInOrder } from './http-json.ts';
 
 /** Largest answer that is read, bytes: several times the receipt of a full batch. */
 const MAX_ANSWER_BYTES = 1_048_576;
@@ -136,23 +136,13 @@ interface NodeOrderDeps {
  */
 export function inOrder(nodes: readonly Rpc[], { compare, now = () => performance.now() }: NodeOrderDeps): Rpc {
   const compared = new Set(nodes.length === 1 ? nodes : []);
-  let place = 0;
-  let leftFirstAt = 0;
+  const { order, failed, answered } = peersInOrder(nodes, FIRST_NODE_AGAIN_MS, now);
 
-  const nodeNow = (): Rpc => {
-    if (place > 0 && now() - leftFirstAt >= FIRST_NODE_AGAIN_MS) place = 0;
-    return nodes[place] as Rpc;
-  };
-  const failed = (node: Rpc): void => {
-    if (nodes[place] !== node) return;
-    if (place === 0) leftFirstAt = now();
-    place = (place + 1) % nodes.length;
-  };
   return {
     async call(method, params, deadlineMs = RPC_DEADLINE_MS) {
       const endsAt = now() + deadlineMs;
       for (let tried = 1, pause = FIRST_PAUSE_MS; ; tried += 1) {
-        const node = nodeNow();
+        const [node] = order() as readonly [Rpc];
         // A silent node leaves time for those behind it.
         const share = Math.max(1, (endsAt - now()) / Math.max(1, nodes.length - tried + 1));
         try {
@@ -160,7 +150,9 @@ export function inOrder(nodes: readonly Rpc[], { compare, now = () => performanc
             await compare(node);
             compared.add(node);
           }
-          return await node.call(method, params, share);
+          const answer = await node.call(method, params, share);
+          answered(node);
+          return answer;
         } catch (error) {
           const recurrence = recurrenceOf(error);
           if (recurrence === 'always') throw error;

@@ -7,7 +7,7 @@ import { type CdpKey, cdpToken, readCdpKey } from '../wire/cdp-token.ts';
 import type { BazaarEntry, EntryOf } from '../wire/offers.ts';
 import { BAZAAR, PAYMENT_IDENTIFIER } from '../wire/proof.ts';
 import { translatedReason } from '../wire/reasons.ts';
-import type { FacilitatorEndpoint } from '../wire/settings.ts';
+import type { FacilitatorAuth } from '../wire/settings.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';
 
 /** Largest answer that is read, bytes. */
@@ -69,15 +69,18 @@ export interface Facilitator {
  * Opens no connection before the first call. The login is read for each call: it may change.
  * Follows redirects within the site. `entryOf`: what the facilitator may catalogue of a payment.
  */
-export function connectFacilitator(endpoint: FacilitatorEndpoint, entryOf: EntryOf): Facilitator {
-  const { url } = endpoint;
+export function connectFacilitator(
+  url: string,
+  authNow: () => FacilitatorAuth,
+  entryOf: EntryOf = () => undefined,
+): Facilitator {
   const peers = new Map<string, JsonPeer>();
   const peerOf = (base: string): JsonPeer => {
     const known = peers.get(base) ?? createJsonPeer(base, MAX_VERDICT_BYTES);
     peers.set(base, known);
     return known;
   };
-  const login = loginTo(endpoint);
+  const login = loginTo(authNow);
   const ask: JsonPeer['exchange'] = async (request) => {
     const ends = performance.now() + request.deadlineMs;
     const { method, path } = request;
@@ -140,7 +143,7 @@ function withinSite(from: URL, location = ''): URL | undefined {
 
 /** The header that identifies the gateway, made for each request. */
 function loginTo(
-  endpoint: FacilitatorEndpoint,
+  authNow: () => FacilitatorAuth,
 ): (method: JsonRequest['method'], at: URL) => Readonly<Record<string, string>> {
   let read: { readonly secret: string; readonly key: CdpKey } | undefined;
   const keyOf = (secret: string): CdpKey => {
@@ -151,7 +154,7 @@ function loginTo(
     return reading.key;
   };
   return function loginOf(method, { host, pathname }) {
-    const { auth } = endpoint;
+    const auth = authNow();
     switch (auth.type) {
       case 'none':
         return {};

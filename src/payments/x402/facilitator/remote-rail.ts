@@ -4,6 +4,7 @@
 
 import type { RailFault, RailVerdict, Reading, Settlement } from '../../rail.ts';
 import { type Chain, confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/chain.ts';
+import { peersInOrder } from '../chain/http-json.ts';
 import { nodeFailure } from '../chain/rpc.ts';
 import type { EntryOf } from '../wire/offers.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from '../wire/proof.ts';
@@ -31,27 +32,41 @@ export interface RemoteRailDeps {
   readonly confirm?: Confirmation;
   /** As the chain was opened with; 1 unless given. */
   readonly confirmations?: number;
-  /** What facilitators may catalogue of a payment; nothing unless given. */
-  readonly entryOf?: EntryOf;
   readonly now?: () => number;
   /** Shorter in tests of deadlines. */
   readonly deadlines?: { readonly verifyMs: number; readonly settleMs: number; readonly confirmMs: number };
 }
 
+interface RemoteRail extends PaymentRail {
+  /**
+   * Takes over the logins at the facilitators, whose places and addresses stay, and what these may
+   * catalogue of a payment, which is nothing before.
+   */
+  renew(facilitator: RemoteRailDeps['facilitator'], entryOf: EntryOf): void;
+  close(): Promise<void>;
+}
+
 /** The facilitators may refuse; what they claim is checked where that is possible. */
-export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close(): Promise<void> } {
+export function createRemoteRail(deps: RemoteRailDeps): RemoteRail {
   const {
     facilitator,
     network,
     chain,
     confirm = 'receipt',
     confirmations = 1,
-    entryOf = () => undefined,
     now = Date.now,
     deadlines = DEADLINES,
   } = deps;
+  let endpoints = [facilitator, ...facilitator.fallbacks];
+  let entryOf: EntryOf = () => undefined;
   const failover = createFailover(
-    [facilitator, ...facilitator.fallbacks].map((endpoint) => connectFacilitator(endpoint, entryOf)),
+    endpoints.map(({ url, auth }, place) =>
+      connectFacilitator(
+        url,
+        () => endpoints[place]?.auth ?? auth,
+        (payload) => entryOf(payload),
+      ),
+    ),
   );
 
   return {
@@ -116,6 +131,10 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       // Where receipts decide, nothing can be settled without the node.
       const serves = causes.length < of && (chainFault === undefined || confirm === 'facilitator');
       return { found: serves ? 'degraded' : 'unreachable', cause };
+    },
+    renew(renewed, catalogued) {
+      endpoints = [renewed, ...renewed.fallbacks];
+      entryOf = catalogued;
     },
     close: () => failover.close(),
   };
@@ -222,15 +241,7 @@ interface Turn {
  * @param now Milliseconds of a monotonic clock.
  */
 export function createFailover(facilitators: readonly Facilitator[], now: () => number = () => performance.now()) {
-  const failedAt = new Map<Facilitator, number>();
-  /** 0 for those that have not failed lately. */
-  const steppedBack = (facilitator: Facilitator, at: number): number => {
-    const failed = failedAt.get(facilitator);
-    return failed === undefined || at - failed >= STEP_BACK_MS ? 0 : failed;
-  };
-  const inOrder = (at: number): readonly Facilitator[] =>
-    facilitators.toSorted((a, b) => steppedBack(a, at) - steppedBack(b, at));
-
+  const { order, failed, answered } = peersInOrder(facilitators, STEP_BACK_MS, now);
   return {
     /**
      * One turn for each, within `deadlineMs`, until the caller has a verdict and stops. A refusal
@@ -238,15 +249,13 @@ export function createFailover(facilitators: readonly Facilitator[], now: () => 
      */
     *turns(deadlineMs: number): Generator<Turn> {
       const ends = now() + deadlineMs;
-      const order = inOrder(now());
-      for (const [place, facilitator] of order.entries()) {
+      for (const [place, facilitator] of order().entries()) {
         if (place > 0 && ends - now() < 1) return;
         yield {
           name: facilitator.name,
           async ask(question) {
-            const answer = await question(facilitator, (ends - now()) / (order.length - place));
-            if (answer.kind === 'none') failedAt.set(facilitator, now());
-            else failedAt.delete(facilitator);
+            const answer = await question(facilitator, (ends - now()) / (facilitators.length - place));
+            (answer.kind === 'none' ? failed : answered)(facilitator);
             return answer;
           },
         };

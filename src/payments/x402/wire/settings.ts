@@ -41,7 +41,7 @@ export interface X402Config {
 export type Confirmation = 'receipt' | 'facilitator';
 
 /** How the gateway identifies itself to a facilitator. */
-type FacilitatorAuth =
+export type FacilitatorAuth =
   | { readonly type: 'none' }
   | { readonly type: 'bearer'; readonly token: string }
   /** An API key of the Coinbase Developer Platform; `keySecret` as `readCdpKey` takes it. */
