@@ -5,7 +5,6 @@ import type { Response } from 'express';
 import { errorEnvelope, type GatewayError } from '../../errors.ts';
 import { isObject } from '../../json/types.ts';
 import type { Challenge } from '../../payments/x402/wire/challenge.ts';
-import { paymentResponseDocument } from '../../payments/x402/wire/payment-response.ts';
 import { NONCE_ALREADY_USED } from '../../payments/x402/wire/reasons.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { ResponseWriter } from '../../pipeline/call.ts';
@@ -240,5 +239,5 @@ function failed(code: PaymentError): Members {
 }
 
 function receipts(payment: PaymentResponse | undefined): Members {
-  return payment === undefined ? {} : { [PAYMENT_RECEIPTS]: JSON.stringify([paymentResponseDocument(payment)]) };
+  return payment === undefined ? {} : { [PAYMENT_RECEIPTS]: JSON.stringify([payment]) };
 }

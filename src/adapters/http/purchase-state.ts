@@ -5,11 +5,7 @@ import { GatewayError } from '../../errors.ts';
 import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import type { FindOwn } from '../../payments/settlement/known-payment.ts';
-import {
-  paymentResponseDocument,
-  pendingResponse,
-  settledResponse,
-} from '../../payments/x402/wire/payment-response.ts';
+import { pendingResponse, settledResponse } from '../../payments/x402/wire/payment-response.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 import { RECEIPT_ID, type Receipt, type ReceiptBook } from '../../receipts/receipt.ts';
 import { sendJson } from '../../server/http/respond.ts';
@@ -56,8 +52,7 @@ const UNKNOWN: readonly PaymentRecord['state'][] = ['settling', 'unresolved'];
 function stateOf(record: PaymentRecord, receipt: Receipt | undefined, signer: PurchaseSigner): object {
   const { receiptId, resourceId, requestId, state } = record;
   const known = { receiptId, resourceId, state };
-  if (UNKNOWN.includes(state))
-    return { ...known, payment: paymentResponseDocument(pendingResponse(record, record.transaction, requestId)) };
+  if (UNKNOWN.includes(state)) return { ...known, payment: pendingResponse(record, record.transaction, requestId) };
   const delivered = state === 'delivered' ? receipt : undefined;
   const statement = signer.statement(record, {
     state,
@@ -68,7 +63,7 @@ function stateOf(record: PaymentRecord, receipt: Receipt | undefined, signer: Pu
   return {
     ...known,
     ...(delivered?.deliveredAt === undefined ? {} : { deliveredAt: delivered.deliveredAt }),
-    payment: paymentResponseDocument(paymentOf(record, signer)),
+    payment: paymentOf(record, signer),
     // The receipt is read after the record, and may be newer than what is signed.
     ...(receipt?.refund === undefined || receipt.refund.transaction !== record.refundTransaction
       ? {}

@@ -5,7 +5,8 @@ import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
 import type { Sent } from '../../payments/ledger/payment-receipt.ts';
 import { USUAL_ROOM } from '../../payments/x402/wire/challenge.ts';
-import { encodePaymentResponse, shorterResponses } from '../../payments/x402/wire/payment-response.ts';
+import { shorterResponses } from '../../payments/x402/wire/payment-response.ts';
+import { encodeHeader } from '../../payments/x402/wire/proof.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { noteLeftOut, onceClosed } from '../../server/http/access-record.ts';
@@ -294,7 +295,7 @@ export function fittingHead(
   readonly leftOut: readonly string[];
 } {
   let left = room - BESIDE - fieldsBytes(merchant) - fieldBytes(MANDATE_RECEIPT, mandateReceipt);
-  const whole = payment && encodePaymentResponse(payment);
+  const whole = payment && encodeHeader(payment);
   if (whole === undefined ? left >= 0 : fieldBytes(PAYMENT_RESPONSE, whole) <= left)
     return { merchant, payment: whole, leftOut: [] };
   const forms = payment === undefined ? [] : [whole ?? '', ...shorterResponses(payment)];

@@ -3,7 +3,6 @@
 import type { Response } from 'express';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import { isObject, type Json } from '../../json/types.ts';
-import { paymentResponseDocument } from '../../payments/x402/wire/payment-response.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { Relayed, RelayOptions } from '../../pipeline/call.ts';
 import { noteOutcome } from '../../server/http/access-record.ts';
@@ -111,7 +110,7 @@ export function requestIdMember(requestId: string): Members {
 
 /** What was paid, for agents (mcp 5, and a2a 4 under the same name). */
 export function paymentMember(payment: PaymentResponse | undefined): Members {
-  return payment === undefined ? {} : { 'x402/payment-response': JSON.stringify(paymentResponseDocument(payment)) };
+  return payment === undefined ? {} : { 'x402/payment-response': JSON.stringify(payment) };
 }
 
 /** The signed receipt of a mandate (ap2 13). */
@@ -137,6 +136,6 @@ export function deliveryMember(
 
 /** What is signed stands beside the summary. */
 function summaryOf(payment: PaymentResponse): PaymentResponse {
-  const { extensions: _signed, ...summary } = paymentResponseDocument(payment);
+  const { extensions: _signed, ...summary } = payment;
   return summary;
 }

@@ -7,7 +7,7 @@ import { AssetMismatch, requireAsset } from './chain/asset-check.ts';
 import { createChain } from './chain/chain.ts';
 import { guardRail, watchChain } from './chain/chain-health.ts';
 import { createRpc, inOrder, nodeFailure, type Rpc } from './chain/rpc.ts';
-import { createWalletSignatures, rememberCode } from './chain/wallet-signature.ts';
+import { createWalletSignatures } from './chain/wallet-signature.ts';
 import { prepareRecovery } from './evm/account.ts';
 import { createRemoteRail } from './facilitator/remote-rail.ts';
 import { createLocalRail } from './local/local-rail.ts';
@@ -126,7 +126,6 @@ export function openNodes(config: X402Config): { readonly rpc: Rpc; readonly nod
 function openNode(config: X402Config) {
   const { rpc, nodes } = openNodes(config);
   const health = watchChain(createChain(rpc, config.confirmations), { byTime: BLOCKS_BY_TIME[config.mode] });
-  const { chain } = health;
   let agreed = false;
   return {
     rpc,
@@ -148,11 +147,7 @@ function openNode(config: X402Config) {
       }
     },
     walletSignatures: (facilitator: PaymentRail['facilitator']) =>
-      createWalletSignatures({
-        rpc,
-        hasCode: rememberCode((address) => chain.hasCode(address)),
-        deploysWallets: facilitator === 'remote',
-      }),
+      createWalletSignatures(rpc, facilitator === 'remote'),
     close: () => rpc.close(),
   };
 }

@@ -2,93 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { encodeAbiParameters, hashTypedData, parseAbiParameters } from 'viem';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
-import {
-  CODE_LOOKUPS,
-  CODE_TTL_MS,
-  createWalletSignatures,
-  NO_CODE_TTL_MS,
-  rememberCode,
-  type WalletSignatures,
-} from '../../../../src/payments/x402/chain/wallet-signature.ts';
+import { createWalletSignatures, type WalletSignatures } from '../../../../src/payments/x402/chain/wallet-signature.ts';
 import type { Eip3009Authorization } from '../../../../src/payments/x402/wire/types.ts';
 import { type Chain, startChain } from '../../../../tools/local-world/chain.ts';
 import { decode } from '../../../e2e/proofs.ts';
 import { createWalletBuyer, type WalletBuyer, type WalletSignature } from '../../../support/wallets.ts';
 import { offerFor, PRICE_UNITS, RESOURCE_URL, termsFor, typedData } from '../signing.ts';
-
-/** A chain whose answers the test gives. */
-function chain() {
-  const questions: { readonly address: string; readonly answer: PromiseWithResolvers<boolean> }[] = [];
-  return {
-    questions,
-    lookup: (address: string) => {
-      const answer = Promise.withResolvers<boolean>();
-      questions.push({ address, answer });
-      return answer.promise;
-    },
-  };
-}
-
-describe('whether a payer is a contract', () => {
-  it('is asked once for ten minutes', async () => {
-    let now = 0;
-    let asked = 0;
-    const hasCode = rememberCode(
-      async () => {
-        asked += 1;
-        return true;
-      },
-      () => now,
-    );
-    assert.deepEqual([await hasCode('a'), await hasCode('a'), asked], [true, true, 1]);
-    now = CODE_TTL_MS - 1;
-    await hasCode('a');
-    assert.equal(asked, 1);
-    now = CODE_TTL_MS;
-    await hasCode('a');
-    assert.equal(asked, 2);
-  });
-
-  it('that is none is asked again soon: a wallet is deployed with its first payment', async () => {
-    let now = 0;
-    let deployed = false;
-    const hasCode = rememberCode(
-      async () => deployed,
-      () => now,
-    );
-    assert.equal(await hasCode('a'), false);
-    deployed = true;
-    now = NO_CODE_TTL_MS - 1;
-    assert.equal(await hasCode('a'), false);
-    now = NO_CODE_TTL_MS;
-    assert.equal(await hasCode('a'), true);
-  });
-
-  it('is one call for concurrent lookups, and a failure is not remembered', async () => {
-    const { lookup, questions } = chain();
-    const hasCode = rememberCode(lookup);
-    const both = Promise.allSettled([hasCode('a'), hasCode('a')]);
-    assert.equal(questions.length, 1);
-    questions[0]?.answer.reject(new Error('no answer'));
-    const statuses = (await both).map(({ status }) => status);
-    assert.deepEqual(statuses, ['rejected', 'rejected']);
-    const again = hasCode('a');
-    questions[1]?.answer.resolve(false);
-    assert.equal(await again, false);
-  });
-
-  it('is bounded, so that invented payers cannot use up the node', async () => {
-    const { lookup, questions } = chain();
-    const hasCode = rememberCode(lookup);
-    const running = Array.from({ length: CODE_LOOKUPS }, (_, n) => hasCode(`payer ${n}`));
-    await assert.rejects(hasCode('one too many'));
-    for (const { answer } of questions) answer.resolve(false);
-    await Promise.all(running);
-    const after = hasCode('one too many');
-    questions.at(-1)?.answer.resolve(true);
-    assert.equal(await after, true);
-  });
-});
 
 const NOT_SIGNED = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
 const NOT_DEPLOYED = { kind: 'refused', reason: 'eip6492_factory_not_allowed' } as const;
@@ -110,10 +29,7 @@ describe('the signature of a wallet', () => {
     await chain?.stop();
   });
 
-  const asking = (deploysWallets = true): WalletSignatures => {
-    const hasCode = async (address: string) => (await rpc.call('eth_getCode', [address, 'latest'])) !== '0x';
-    return createWalletSignatures({ rpc, hasCode, deploysWallets });
-  };
+  const asking = (deploysWallets = true): WalletSignatures => createWalletSignatures(rpc, deploysWallets);
   /** What a wallet signs, and how: from the official client. */
   const signed = async (wallet: WalletBuyer, how: WalletSignature) => {
     const terms = termsFor(chain.token, chain.chainId);
@@ -170,7 +86,7 @@ describe('the signature of a wallet', () => {
 
   it('is unknown while the node is silent', async () => {
     const silent = createRpc('http://127.0.0.1:9');
-    const wallets = createWalletSignatures({ rpc: silent, hasCode: async () => true, deploysWallets: true });
+    const wallets = createWalletSignatures(silent, true);
     await assert.rejects(wallets.check(deployed.address, `0x${'11'.repeat(32)}`, `0x${'ab'.repeat(66)}`));
     await silent.close();
   });

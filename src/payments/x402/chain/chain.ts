@@ -5,7 +5,6 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, Hex } from 'viem';
-import { getCode } from 'viem/actions';
 import { encodeEventTopics, formatLog, isAddressEqual, numberToHex, parseEventLogs } from 'viem/utils';
 import type { Reading, Settled, Settlement, Worthless } from '../../rail.ts';
 import { ASSET_ABI, lowerHex } from '../evm/eip3009.ts';
@@ -59,8 +58,6 @@ export interface Chain {
   /** Never rejects: a failing node gives `unknown`. `onHead` gets the newest block. */
   readEvidence(query: EvidenceQuery, deadlineMs?: number, onHead?: (head: Head) => void): Promise<Evidence>;
   /** @throws when the node does not answer */
-  hasCode(address: string): Promise<boolean>;
-  /** @throws when the node does not answer */
   head(): Promise<Head>;
 }
 
@@ -81,7 +78,6 @@ export function createChain(rpc: Rpc, confirmations = 1): Chain {
         return { kind: 'unknown', cause: nodeFailure(error) };
       }
     },
-    hasCode: async (address) => (await getCode(client, { address: lowerHex(address) })) !== undefined,
     head: () => readHead(client),
   };
 }

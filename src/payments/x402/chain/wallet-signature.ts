@@ -1,6 +1,7 @@
 /** Asks wallets that are contracts whether they signed (ERC-1271, ERC-6492), by simulated calls. */
 
 import { type Client, erc6492SignatureValidatorAbi, erc6492SignatureValidatorByteCode, type Hex } from 'viem';
+import { getCode } from 'viem/actions';
 import {
   encodeDeployData,
   encodeFunctionData,
@@ -25,18 +26,6 @@ const ASK_GAS = 1_000_000n;
 const DEPLOY_AND_ASK_GAS = 5_000_000n;
 const NOT_SIGNED = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
 const NOT_DEPLOYED = { kind: 'refused', reason: 'eip6492_factory_not_allowed' } as const;
-/** How long an account is known to be a contract, milliseconds (contract 4.2). */
-export const CODE_TTL_MS = 600_000;
-
-/**
- * How long it is known to be none: its first payment may deploy it, and a second follow at once.
- */
-export const NO_CODE_TTL_MS = 5_000;
-/** Most remembered accounts; the oldest answer goes first. */
-const CODE_CACHE_ENTRIES = 10_000;
-/** Most concurrent lookups: forged proofs with invented payers must not use up the RPC. */
-export const CODE_LOOKUPS = 16;
-
 type WalletRefusal = 'invalid_exact_evm_payload_signature' | 'eip6492_factory_not_allowed';
 
 export type WalletVerdict =
@@ -50,30 +39,22 @@ export interface WalletSignatures {
   check(wallet: string, digest: string, signature: string): Promise<WalletVerdict>;
 }
 
-interface WalletSignatureDeps {
-  readonly rpc: Pick<Rpc, 'call'>;
-  /** Whether an account is a contract; rejects when the chain does not answer. */
-  readonly hasCode: (address: string) => Promise<boolean>;
-  /**
-   * Whether the rail deploys a wallet before it pays (ERC-6492). Our own relayer does not: it would
-   * call a contract of the payer's choice (x402 3.2).
-   */
-  readonly deploysWallets: boolean;
-}
-
-export function createWalletSignatures({ rpc, hasCode, deploysWallets }: WalletSignatureDeps): WalletSignatures {
+/**
+ * @param deploysWallets Whether the rail deploys a wallet before it pays (ERC-6492). Our own
+ * relayer does not: it would call a contract of the payer's choice (x402 3.2).
+ */
+export function createWalletSignatures(rpc: Pick<Rpc, 'call'>, deploysWallets: boolean): WalletSignatures {
   const client = clientOver(rpc.call);
   return {
     async check(payer, hash, signed) {
       const [wallet, digest, signature] = [lowerHex(payer), lowerHex(hash), lowerHex(signed)];
       const wrapped = isErc6492Signature(signature);
-      if (await hasCode(payer)) {
-        // A deployed wallet does not need its wrapper, and the asset does not know it.
-        const inner = wrapped ? innerSignature(signature) : signature;
-        if (inner === undefined || !(await isSigned(client, wallet, digest, inner))) return NOT_SIGNED;
+      // A deployed wallet does not need its wrapper, and the asset does not know it.
+      const inner = wrapped ? innerSignature(signature) : signature;
+      // An account without code answers with nothing.
+      if (inner !== undefined && (await isSigned(client, wallet, digest, inner)))
         return { kind: 'signed', signature: inner };
-      }
-      if (!wrapped) return NOT_SIGNED;
+      if (!wrapped || (await getCode(client, { address: wallet })) !== undefined) return NOT_SIGNED;
       if (!deploysWallets) return NOT_DEPLOYED;
       return (await wouldBeSigned(client, wallet, digest, signature)) ? { kind: 'signed', signature } : NOT_SIGNED;
     },
@@ -121,40 +102,4 @@ export function innerSignature(wrapped: `0x${string}`): `0x${string}` | undefine
   } catch {
     return undefined;
   }
-}
-
-type HasCode = (address: string) => Promise<boolean>;
-
-/**
- * `lookup` with a memory and a bound, one call per account at a time. Rejects when the chain fails
- * or the bound is reached.
- */
-export function rememberCode(lookup: HasCode, now: () => number = Date.now): HasCode {
-  const known = new Map<string, { readonly hasCode: boolean; readonly until: number }>();
-  const asking = new Map<string, Promise<boolean>>();
-  const remember = (address: string, hasCode: boolean): void => {
-    const oldest = known.size >= CODE_CACHE_ENTRIES ? known.keys().next().value : undefined;
-    if (oldest !== undefined) known.delete(oldest);
-    known.set(address, { hasCode, until: now() + (hasCode ? CODE_TTL_MS : NO_CODE_TTL_MS) });
-  };
-  const ask = async (address: string): Promise<boolean> => {
-    try {
-      const hasCode = await lookup(address);
-      remember(address, hasCode);
-      return hasCode;
-    } finally {
-      asking.delete(address);
-    }
-  };
-  return async function hasCode(address) {
-    const cached = known.get(address);
-    if (cached !== undefined && now() < cached.until) return cached.hasCode;
-    const running = asking.get(address);
-    if (running !== undefined) return running;
-    if (asking.size >= CODE_LOOKUPS) throw new Error('too many questions about payers at a time');
-    known.delete(address);
-    const question = ask(address);
-    asking.set(address, question);
-    return question;
-  };
 }

@@ -10,35 +10,33 @@ import type { Offer } from './offers.ts';
 import { encodeHeader } from './proof.ts';
 import type { Extension, PaymentRequirements, PaymentResponse } from './types.ts';
 
+/** The money of a summary: an amount in display units. */
+type Money = Pick<PaymentResponse, 'network' | 'amount' | 'currency'>;
+
+/** Takes member by member, so that nothing else of a record or an offer reaches the buyer. */
+function summary(
+  status: PaymentResponse['status'],
+  transaction: string | undefined,
+  { network, amount, currency }: Money,
+): PaymentResponse {
+  const paid = { transaction: transaction ?? '', network, status, provider: 'x402', amount, currency } as const;
+  return { success: status === 'settled', ...paid };
+}
+
 /** The PAYMENT-RESPONSE summary of a settled payment (specification 2). */
 export function settledResponse(record: PaymentRecord, requestId: string): PaymentResponse {
-  return {
-    success: true,
-    transaction: record.transaction ?? '',
-    network: record.network,
-    status: 'settled',
-    provider: 'x402',
-    amount: record.amount,
-    currency: record.currency,
-    payer: record.payer,
-    receiptId: record.receiptId,
-    requestId,
-  };
+  const { payer, receiptId, transaction } = record;
+  return { ...summary('settled', transaction, record), payer, receiptId, requestId };
 }
 
 /** The PAYMENT-RESPONSE summary of a definite refusal by the settlement. */
-export function refusedResponse(offer: Offer, requestId: string, reason: string, transaction = ''): PaymentResponse {
-  return {
-    success: false,
-    transaction,
-    network: offer.requirements.network,
-    status: 'refused',
-    provider: 'x402',
-    amount: offer.amount,
-    currency: offer.currency,
-    requestId,
-    errorReason: reason,
-  };
+export function refusedResponse(
+  { requirements: { network }, amount, currency }: Offer,
+  requestId: string,
+  errorReason: string,
+  transaction?: string,
+): PaymentResponse {
+  return { ...summary('refused', transaction, { network, amount, currency }), requestId, errorReason };
 }
 
 /** The PAYMENT-RESPONSE summary of a settlement whose outcome is not known yet (x402 2.5). */
@@ -47,19 +45,8 @@ export function pendingResponse(
   transaction: string | undefined,
   requestId: string,
 ): PaymentResponse {
-  const { network, amount, currency, payer } = record;
-  return {
-    success: false,
-    transaction: transaction ?? '',
-    network,
-    status: 'pending',
-    provider: 'x402',
-    amount,
-    currency,
-    payer,
-    requestId,
-    errorReason: 'settlement_pending',
-  };
+  const { payer } = record;
+  return { ...summary('pending', transaction, record), payer, requestId, errorReason: 'settlement_pending' };
 }
 
 /** `details.payment` of an error: what the buyer already paid. */
@@ -77,34 +64,13 @@ export function paymentDetails(record: PaymentRecord): PaymentDetails {
 }
 
 /**
- * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Copied
- * field by field, so that no other member of a facilitator's answer reaches the buyer.
- */
-export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {
-  const { success, transaction, network, status, provider, amount, currency } = response;
-  const { payer, receiptId, requestId, errorReason, extensions } = response;
-  return {
-    ...{ success, transaction, network, status, provider, amount, currency },
-    ...(payer === undefined ? {} : { payer }),
-    ...(receiptId === undefined ? {} : { receiptId }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(errorReason === undefined ? {} : { errorReason }),
-    ...(extensions === undefined ? {} : { extensions }),
-  };
-}
-
-/**
  * The header in fewer bytes, for heads with little room: without its signed receipt, then with the
  * members of the specification and the receipt id alone.
  */
 export function shorterResponses({ extensions: _signed, ...response }: PaymentResponse): readonly string[] {
   const { success, transaction, network, payer, receiptId, errorReason } = response;
   const needed = { success, transaction, network, payer, receiptId, errorReason };
-  return [encodePaymentResponse(response), encodeHeader(needed)];
-}
-
-export function encodePaymentResponse(response: PaymentResponse): string {
-  return encodeHeader(paymentResponseDocument(response));
+  return [encodeHeader(response), encodeHeader(needed)];
 }
 
 /** Of all forms of `info` alike: clients echo it, and no verifier reads it. */
