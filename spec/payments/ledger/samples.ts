@@ -94,12 +94,12 @@ export function holder(record: PaymentRecord, step: string = randomUUID()): Hold
 }
 
 export function move(record: PaymentRecord, to: Advance['to'], more: Partial<Advance> = {}): Advance {
-  const facts = WITH_EVIDENCE[to];
+  const facts = LEAST_FACTS[to];
   return { ...holder(record), to, leaseMs: 60_000, events: [], ...(facts === undefined ? {} : { facts }), ...more };
 }
 
 /** The least that must be known to come into a state. */
-const WITH_EVIDENCE: Readonly<Partial<Record<PaymentState, PaymentFacts>>> = {
+export const LEAST_FACTS: Readonly<Partial<Record<PaymentState, PaymentFacts>>> = {
   worked: { answered: 200 },
   settled: { evidence: 'logs', transaction: TRANSACTION },
   refused: { evidence: 'unsent', reason: 'insufficient_funds' },

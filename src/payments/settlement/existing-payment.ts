@@ -27,7 +27,7 @@ import type { PaymentRail } from '../x402/wire/types.ts';
 import { deliverAgainMs, fencingToken, LEASE_MS, MOST_SENDINGS, persist, windowLeftMs } from './attempt.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import type { SettlementRequest, SettlementResult, StepResult } from './settlement-request.ts';
-import type { LedgerContext } from './settlement-writes.ts';
+import type { AttemptContext } from './settlement-writes.ts';
 import { readForChain, readStoredProof } from './terms.ts';
 
 /**
@@ -108,30 +108,30 @@ function transactionOf({ transaction }: PaymentRecord): { readonly transaction?:
  * just waited for a delivery that failed; if each copy tried again, the backend would get them all.
  */
 export async function resumeDelivery(
-  context: LedgerContext,
-  request: SettlementRequest,
+  context: AttemptContext,
   record: PaymentRecord,
   joined: boolean,
 ): Promise<StepResult> {
+  const { ledger, request } = context;
   const hasAnswer = record.reason === ANSWER_KEPT || record.answered !== undefined;
-  const kept = hasAnswer ? await context.ledger.kept(record.payId) : undefined;
+  const kept = hasAnswer ? await ledger.kept(record.payId) : undefined;
   if (kept !== undefined) return collect(context, record, {}, kept);
   const mayRun =
     (request.repeatable || record.reason === REQUEST_NOT_WRITTEN) && (record.sendings ?? 0) < MOST_SENDINGS;
   if (joined && record.state === 'undelivered') {
     const parked = { leaseMs: 0, againMs: deliverAgainMs(record.tries), ...uncertainReceipt(record) };
-    await context.ledger.note({ ...fencingToken(record), ...parked });
+    await ledger.note({ ...fencingToken(record), ...parked });
     return { kind: 'failed', record, retryable: mayRun };
   }
   if (mayRun) {
     // Written before the request leaves, so that it cannot leave twice after a crash.
     return collect(context, record, { reason: REQUEST_MAY_BE_WRITTEN }, undefined);
   }
-  return leaveToBuyer(context, request, record);
+  return leaveToBuyer(context, record);
 }
 
 async function collect(
-  { ledger, time }: LedgerContext,
+  { ledger, time }: AttemptContext,
   record: PaymentRecord,
   facts: PaymentFacts,
   kept: Extract<StepResult, { kind: 'paid' }>['kept'],
@@ -147,11 +147,7 @@ async function collect(
 }
 
 /** Nothing may be sent again, so the reconciler need not look before the window ends. */
-async function leaveToBuyer(
-  { ledger, time }: LedgerContext,
-  request: SettlementRequest,
-  record: PaymentRecord,
-): Promise<StepResult> {
+async function leaveToBuyer({ ledger, time, request }: AttemptContext, record: PaymentRecord): Promise<StepResult> {
   const parked = { ...fencingToken(record), leaseMs: 0, againMs: windowLeftMs(record) };
   if (record.state === 'undelivered') {
     await ledger.note({ ...parked, ...uncertainReceipt(record) });

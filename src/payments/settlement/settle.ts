@@ -57,10 +57,10 @@ import {
   type WorkFirst,
 } from './settlement-request.ts';
 import {
+  type AttemptContext,
   beginSettling,
   claimVerified,
   isBegun,
-  type LedgerContext,
   leaveUncertain,
   orUncertain,
   recordOutcome,
@@ -147,7 +147,7 @@ interface Shared {
 class SettlementAttempt {
   readonly #parts: SettlementParts;
   readonly #shared: Shared;
-  readonly #context: LedgerContext;
+  readonly #context: AttemptContext;
   readonly #request: SettlementRequest;
   #held: HeldConnection | undefined;
   /** What was read of a stored proof last: verification and settlement read the same one. */
@@ -165,8 +165,8 @@ class SettlementAttempt {
   constructor(parts: SettlementParts, shared: Shared, request: SettlementRequest) {
     this.#parts = { ...parts };
     this.#shared = shared;
-    this.#context = { ledger: parts.ledger, time: parts.time ?? REAL_TIME };
     this.#request = request;
+    this.#context = { ledger: parts.ledger, time: parts.time ?? REAL_TIME, request };
   }
 
   async run(joined: boolean): Promise<SettlementResult> {
@@ -250,7 +250,7 @@ class SettlementAttempt {
     }
     let reservation: Reservation | Uncertain | undefined;
     try {
-      reservation = await claimVerified(this.#context, this.#request, asked);
+      reservation = await claimVerified(this.#context, asked);
     } finally {
       this.#shared.claiming.delete(asked.terms.payId);
       if (reservation === undefined || reservation.kind === 'uncertain') this.#held?.release();
@@ -305,7 +305,7 @@ class SettlementAttempt {
       case 'settling':
         return orUncertain(this.#context, record, () => this.#resolve(record));
       default:
-        return resumeDelivery(this.#context, this.#request, record, joined);
+        return resumeDelivery(this.#context, record, joined);
     }
   }
 
@@ -351,7 +351,7 @@ class SettlementAttempt {
 
   /** Writes that the settlement begins, and sends it. */
   #pay(record: PaymentRecord, begun: { readonly verified?: true; readonly answer?: KeptAnswer }): Promise<StepResult> {
-    return beginSettling(this.#context, this.#request, record, begun, (settling) => this.#settle(settling, false));
+    return beginSettling(this.#context, record, begun, (settling) => this.#settle(settling, false));
   }
 
   /** Settles after the call: within the budget of unpaid work, and without a slot meanwhile. */
@@ -401,7 +401,7 @@ class SettlementAttempt {
       ? this.#shared.slots.atOnce(record.payer.toLowerCase(), () => this.#pay(record, { answer }))
       : undefined;
     if (paying !== undefined) return paying.catch(unkept);
-    const kept = await writeWorked(this.#context, this.#request, record, answer).catch(unkept);
+    const kept = await writeWorked(this.#context, record, answer).catch(unkept);
     return kept === undefined ? { kind: 'in_flight' } : this.#payForWork(kept, true);
   }
 
@@ -502,7 +502,7 @@ class SettlementAttempt {
     const shown = await this.#parts.rail.reconcile(proof, requirements, this.#historyOf(record, false));
     if (shown.kind === 'refused') return this.#recordOutcome(record, shown);
     if (shown.kind !== 'settled') return this.#putBack(record, otherwise);
-    return beginSettling(this.#context, this.#request, record, {}, (settling) => this.#recordOutcome(settling, shown));
+    return beginSettling(this.#context, record, {}, (settling) => this.#recordOutcome(settling, shown));
   }
 
   /** Writes an outcome. An answer that is certainly not paid for is reported, once. */
@@ -512,7 +512,7 @@ class SettlementAttempt {
     facts?: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
   ): Promise<StepResult> {
     const outcome = settlement.kind === 'settled' ? this.#claimed(settlement) : settlement;
-    const result = await recordOutcome(this.#context, this.#request, record, outcome, facts);
+    const result = await recordOutcome(this.#context, record, outcome, facts);
     const unclaimed = result.kind === 'spent';
     if (unclaimed) this.#parts.onUnclaimed?.({ payId: record.payId, transaction: settlement.transaction });
     if ((unclaimed || result.kind === 'refused') && record.answered !== undefined && this.#bought === undefined)
@@ -555,7 +555,7 @@ class SettlementAttempt {
     const shown = await this.#parts.rail.reconcile(proof, requirements, this.#historyOf(record, false));
     if (shown.kind === 'unknown') return this.#putBack(record, { kind: 'unavailable', cause: shown.cause });
     if (shown.kind !== 'open')
-      return beginSettling(this.#context, request, record, {}, (settling) => this.#recordOutcome(settling, shown));
+      return beginSettling(this.#context, record, {}, (settling) => this.#recordOutcome(settling, shown));
     const notBegun = (why: string): Promise<StepResult> =>
       this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
     if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
@@ -568,7 +568,7 @@ class SettlementAttempt {
     if (record.answered === undefined && !(await this.#holdsBackend(record))) return this.#putBack(record, NOT_REACHED);
     if (!request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
     if (!this.#buyerIsHere()) return this.#putBack(record, { kind: 'gone' });
-    return beginSettling(this.#context, request, record, { verified: true }, (settling) =>
+    return beginSettling(this.#context, record, { verified: true }, (settling) =>
       this.#settle(settling, false, { withdrawnBefore: true }),
     );
   }
@@ -655,7 +655,7 @@ class SettlementAttempt {
     const claim = await claimOfLost(this.#parts, record, shown, this.#request.terms);
     if (claim.kind === 'unknown') return this.#giveUp(record, { kind: 'unavailable', cause: claim.cause });
     if (claim.kind === 'unclaimed') return this.#giveUp(record, { kind: 'spent', state: 'used' });
-    return beginSettling(this.#context, this.#request, record, {}, (settling) =>
+    return beginSettling(this.#context, record, {}, (settling) =>
       this.#recordOutcome(settling, { ...shown, by: undefined }, claim.facts),
     );
   }
@@ -670,12 +670,7 @@ class SettlementAttempt {
     const { proof, requirements } = this.#readProof(record);
     const known = { ...this.#historyOf(record, sentBefore), ...more };
     passed('sending', record.payId);
-    const settlement = await this.#parts.rail.settle(
-      proof,
-      requirements,
-      writeAhead(this.#parts.ledger, record),
-      known,
-    );
+    const settlement = await this.#parts.rail.settle(proof, requirements, writeAhead(this.#context, record), known);
     passed('answered', record.payId);
     return this.#recordOutcome(record, settlement);
   }

@@ -40,10 +40,11 @@ import type { SettlementRequest, StepResult, Uncertain } from './settlement-requ
 
 const VERIFIED = { status: 'ok', paymentProvider: 'x402' } as const;
 
-/** What all writes of a settlement need. */
-export interface LedgerContext {
+/** What the writes of one attempt to settle need. */
+export interface AttemptContext {
   readonly ledger: PaymentLedger;
   readonly time: Time;
+  readonly request: SettlementRequest;
 }
 
 /**
@@ -52,11 +53,11 @@ export interface LedgerContext {
  * @throws when the store is silent and the claim certainly never left
  */
 export async function claimVerified(
-  context: LedgerContext,
-  { journal }: Pick<SettlementRequest, 'journal'>,
+  context: AttemptContext,
   asked: Omit<Reserve, 'verified'>,
 ): Promise<Reservation | Uncertain> {
-  const { ledger, time } = context;
+  const { ledger, time, request } = context;
+  const { journal } = request;
   const earlier = journal.take();
   journal.record('payment.verified', VERIFIED);
   const verified = { untilMs: tooLateFrom(asked.terms.validBefore), events: [...earlier, ...journal.take()] };
@@ -89,12 +90,12 @@ export function isBegun(
  * @throws when the store is silent and nothing was written
  */
 export async function beginSettling(
-  context: LedgerContext,
-  { journal }: Pick<SettlementRequest, 'journal'>,
+  context: AttemptContext,
   record: PaymentRecord,
   { verified = false, answer }: { readonly verified?: boolean; readonly answer?: KeptAnswer },
   then: (settling: PaymentRecord) => Promise<StepResult>,
 ): Promise<StepResult> {
+  const { journal } = context.request;
   const earlier = journal.take();
   if (verified) journal.record('payment.verified', VERIFIED);
   const events = [...earlier, ...journal.take()];
@@ -119,8 +120,7 @@ export async function beginSettling(
  * @throws when the store is silent: then nothing was taken, and the backend worked in vain
  */
 export async function writeWorked(
-  { ledger, time }: LedgerContext,
-  { journal }: Pick<SettlementRequest, 'journal'>,
+  { ledger, time, request: { journal } }: AttemptContext,
   record: PaymentRecord,
   answer: KeptAnswer,
 ): Promise<PaymentRecord | undefined> {
@@ -151,7 +151,7 @@ function keptAnswer(
  * when the transaction could not be kept: then nothing may be sent.
  */
 export function writeAhead(
-  ledger: Pick<PaymentLedger, 'note'>,
+  { ledger }: AttemptContext,
   record: PaymentRecord,
 ): (transaction: SignedTransaction) => Promise<void> {
   return async ({ hash, raw }) => {
@@ -168,17 +168,16 @@ export function writeAhead(
  * @param facts of a payment that the store had lost
  */
 export async function recordOutcome(
-  context: LedgerContext,
-  request: SettlementRequest,
+  context: AttemptContext,
   record: PaymentRecord,
   settlement: Settlement,
   facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> = {},
 ): Promise<StepResult> {
   switch (settlement.kind) {
     case 'settled':
-      return writeSettled(context, request, record, settlement, facts);
+      return writeSettled(context, record, settlement, facts);
     case 'refused':
-      return writeRefused(context, request, record, settlement);
+      return writeRefused(context, record, settlement);
     case 'withdrawn':
       return writeWithdrawn(context, record, settlement);
     default:
@@ -187,13 +186,13 @@ export async function recordOutcome(
 }
 
 async function writeSettled(
-  context: LedgerContext,
-  { journal, elapsedMs }: SettlementRequest,
+  context: AttemptContext,
   record: PaymentRecord,
   { evidence, transaction }: Settled,
   recovery: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
 ): Promise<StepResult> {
-  const { network, amount, currency, payer } = record;
+  const { journal, elapsedMs } = context.request;
+  const { network, amount, currency, payer, answered } = record;
   const durationMs = elapsedMs();
   const known = transactionFact(transaction ?? record.transaction);
   const earlier = journal.take();
@@ -205,7 +204,6 @@ async function writeSettled(
   });
   const now = new Date();
   const paid = { ...record, ...known, ...recovery, evidence };
-  const { answered } = record;
   const progress = (otherwise: string): string => (answered === undefined ? otherwise : ANSWER_KEPT);
   const command = {
     ...fencingToken(record),
@@ -236,11 +234,11 @@ function waitingAnswer(status: number | undefined): Delivery | undefined {
 }
 
 async function writeRefused(
-  context: LedgerContext,
-  { journal }: SettlementRequest,
+  context: AttemptContext,
   record: PaymentRecord,
   { reason, evidence, transaction }: Worthless,
 ): Promise<StepResult> {
+  const { journal } = context.request;
   const facts = { reason, evidence, ...transactionFact(transaction) };
   const earlier = journal.take();
   recordRejection(journal, reason, transaction);
@@ -258,7 +256,7 @@ async function writeRefused(
 
 /** Nothing is under way: the record waits for the same proof, and past its window for the chain. */
 async function writeWithdrawn(
-  context: LedgerContext,
+  context: AttemptContext,
   record: PaymentRecord,
   { reason, cause, transaction }: Withdrawn,
 ): Promise<StepResult> {
@@ -274,7 +272,7 @@ async function writeWithdrawn(
 
 /** Keeps the hash, if any, and gives the lease up, so that the same proof may ask again at once. */
 export async function leaveUncertain(
-  { ledger }: LedgerContext,
+  { ledger }: AttemptContext,
   record: PaymentRecord,
   cause: unknown,
   facts: PaymentFacts = {},
@@ -289,7 +287,7 @@ export async function leaveUncertain(
 
 /** Runs a step of a settlement that may have begun: each failure leaves the outcome uncertain. */
 export async function orUncertain(
-  context: LedgerContext,
+  context: AttemptContext,
   record: PaymentRecord,
   step: () => Promise<StepResult>,
 ): Promise<StepResult> {

@@ -189,13 +189,6 @@ describe('the whole answer of a backend', () => {
       backend.abort();
     }
   };
-  const failureOf = async (answers: Answers, limits = LIMITS) => {
-    const worked = await fetched(answers, limits);
-    assert.ok(worked.kind === 'failed');
-    const { cause: _why, ...failure } = worked.failure;
-    return failure;
-  };
-
   for (const bytes of [2, LARGE, MAX_KEPT_BYTES])
     it(`of ${bytes} bytes is kept with its status, and headers that no cache may keep`, async () => {
       const body = Buffer.alloc(bytes, 'x');
@@ -224,28 +217,6 @@ describe('the whole answer of a backend', () => {
     assert.equal(worked.answer.body, whole);
   });
 
-  it('that is larger than what is kept, or than the resource allows, is a failure', async () => {
-    const sent = (bytes: number): Answers => {
-      return ({ response }) => void response.end(Buffer.alloc(bytes));
-    };
-    const tooLarge = { status: 0, reason: 'response_too_large', requestWritten: true };
-    assert.deepEqual(await failureOf(sent(MAX_KEPT_BYTES + 1)), tooLarge);
-    assert.deepEqual(await failureOf(sent(1_025), { ...LIMITS, maxResponseBytes: 1_024 }), tooLarge);
-  });
-
-  it('of another status than 2xx is a failure with that status; a redirect says so', async () => {
-    const answering = (status: number): Answers => {
-      return ({ response }) => void response.writeHead(status, { location: '/elsewhere' }).end('no');
-    };
-    for (const status of [402, 410, 500])
-      assert.deepEqual(await failureOf(answering(status)), { status, requestWritten: true });
-    assert.deepEqual(await failureOf(answering(307)), {
-      status: 307,
-      reason: 'redirect_not_followed',
-      requestWritten: true,
-    });
-  });
-
   it('of a status that is sold is kept like any other', async () => {
     const worked = await fetched(({ response }) => void response.writeHead(404).end('none'));
     assert.ok(worked.kind === 'answer');
@@ -260,18 +231,43 @@ describe('the whole answer of a backend', () => {
     assert.deepEqual([relayed?.status, Buffer.from(relayed?.body ?? []).toString()], [409, 'taken']);
   });
 
-  it('that breaks off is a failure, however much of it came', async () => {
-    const failure = await failureOf(({ response }) => {
-      response.writeHead(200, { 'content-length': LARGE });
-      response.write(Buffer.alloc(10), () => response.destroy());
+  const answering = (status: number): Answers => {
+    return ({ response }) => void response.writeHead(status, { location: '/elsewhere' }).end('no');
+  };
+  const sending = (bytes: number): Answers => {
+    return ({ response }) => void response.end(Buffer.alloc(bytes));
+  };
+  const breaking: Answers = ({ response }) => {
+    response.writeHead(200, { 'content-length': LARGE });
+    response.write(Buffer.alloc(10), () => response.destroy());
+  };
+  const failures: readonly (readonly [
+    what: string,
+    answers: Answers,
+    failure: { readonly status: number; readonly reason?: string },
+    limits?: Partial<typeof LIMITS>,
+  ])[] = [
+    ['larger than what is kept', sending(MAX_KEPT_BYTES + 1), { status: 0, reason: 'response_too_large' }],
+    [
+      'larger than the resource allows',
+      sending(1_025),
+      { status: 0, reason: 'response_too_large' },
+      { maxResponseBytes: 1_024 },
+    ],
+    ['a 402', answering(402), { status: 402 }],
+    ['a 410', answering(410), { status: 410 }],
+    ['a 500', answering(500), { status: 500 }],
+    ['a redirect', answering(307), { status: 307, reason: 'redirect_not_followed' }],
+    ['one that breaks off', breaking, { status: 0, reason: 'transport' }],
+    ['one that does not come in time', () => undefined, { status: 0, reason: 'timeout' }, { timeoutMs: 50 }],
+  ];
+  for (const [what, answers, failure, limits] of failures)
+    it(`${what} is a failure`, async () => {
+      const worked = await fetched(answers, { ...LIMITS, ...limits });
+      assert.ok(worked.kind === 'failed');
+      const { cause: _why, ...found } = worked.failure;
+      assert.deepEqual(found, { ...failure, requestWritten: true });
     });
-    assert.deepEqual(failure, { status: 0, reason: 'transport', requestWritten: true });
-  });
-
-  it('that does not come in time is a failure', async () => {
-    const failure = await failureOf(() => undefined, { ...LIMITS, timeoutMs: 50 });
-    assert.deepEqual(failure, { status: 0, reason: 'timeout', requestWritten: true });
-  });
 
   it('an error that is no failure of the backend is thrown', async () => {
     const bug = new Error('bug');

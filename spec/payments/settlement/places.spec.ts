@@ -45,19 +45,6 @@ describe('slots for settlements', () => {
     assert.ok(PAYER_SETTLEMENTS * 10 < ALL_SETTLEMENTS);
   });
 
-  it('one payer runs up to its bound; the next waits, and others do not', async () => {
-    settleAll('0xab', PAYER_SETTLEMENTS);
-    const next = settle('0xab');
-    await rest();
-    assert.equal(running.length, PAYER_SETTLEMENTS);
-    settle('0xcd');
-    assert.equal(running.length, PAYER_SETTLEMENTS + 1);
-    await end();
-    assert.equal(running.length, PAYER_SETTLEMENTS + 1, 'the one that waited has the slot');
-    for (const { end: finish } of running) finish();
-    assert.equal(await next, 'settled');
-  });
-
   it('one that is free now is taken at once; where there is none nothing runs and nothing waits', async () => {
     settleAll('0xab', PAYER_SETTLEMENTS - 1);
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -80,22 +67,6 @@ describe('slots for settlements', () => {
     await failed;
     for (const { end: finish } of running) finish();
     assert.equal(await next, 'settled');
-  });
-
-  it('no call waits for longer than the bound, and one that gave up gets no slot later', async () => {
-    settleAll('0xab', PAYER_SETTLEMENTS);
-    let answer: string | undefined;
-    void settle('0xab').then((how) => {
-      answer = how;
-    });
-    await time.pass(SLOT_WAIT_MS - 1);
-    assert.equal(answer, undefined);
-    await time.pass(1);
-    assert.equal(answer, 'crowded');
-    await end();
-    assert.equal(running.length, PAYER_SETTLEMENTS - 1);
-    settle('0xab');
-    assert.equal(running.length, PAYER_SETTLEMENTS);
   });
 
   it('the waiting calls of one payer have their bound: one more is crowded at once', async () => {
@@ -257,15 +228,6 @@ describe('the budget of unpaid work', () => {
     assert.equal(await enter({ payer: '0xab' }), 'crowded');
   });
 
-  it('one that gave up, or has a place, is no longer among those that wait', async () => {
-    await placed({ payer: '0xab' });
-    for (let n = 0; n < PAYER_WAITERS; n += 1) waits({ payer: '0xab' });
-    await time.pass(SLOT_WAIT_MS);
-    const next = waits({ payer: '0xab' });
-    await rest();
-    assert.equal(next.entered, undefined);
-  });
-
   for (const [whose, same, name] of [
     ['one resource', { resourceId: 'one' }, 'perResource'],
     ['one network', { network: 'one' }, 'perNetwork'],
@@ -282,21 +244,6 @@ describe('the budget of unpaid work', () => {
         assert.equal(await enter(same), 'crowded');
         assert.deepEqual(new Set(waiters.map(({ entered }) => entered)), new Set([undefined]));
       });
-
-  it('calls wait in turn, and one that cannot have the place does not keep it from the next', async () => {
-    const [one] = [await placed({ resourceId: 'one', payer: '0xa' }), await placed({ resourceId: 'one' })];
-    const busy = waits({ resourceId: 'one', payer: '0xb' });
-    const running = await placed({ payer: '0xb' });
-    const first = waits({ resourceId: 'one' });
-    const second = waits({ resourceId: 'one' });
-    one.leave('settled');
-    await rest();
-    assert.deepEqual(
-      [busy, first, second].map(({ entered }) => typeof entered),
-      ['undefined', 'object', 'undefined'],
-    );
-    running.leave('settled');
-  });
 
   it('one that is paid after all counts no more, and the place goes to a call that waits', async () => {
     const call = callOf({ resourceId: 'one' });
