@@ -210,7 +210,7 @@ describe('the delivery recorder', () => {
     const warned: string[] = [];
     const mute = createDeliveryRecorder(
       broken({ advance: silent }),
-      0,
+      () => 0,
       warningWith(({ payId }) => void warned.push(payId)),
       world.time,
     );
@@ -228,7 +228,7 @@ describe('the delivery recorder', () => {
     const warned: unknown[] = [];
     const late = createDeliveryRecorder(
       world.ledger,
-      0,
+      () => 0,
       warningWith(({ err }) => void warned.push(err)),
       world.time,
     );

@@ -281,7 +281,7 @@ export function worldOfEachTest() {
   const recorder = (through = world.ledger): DeliveryRecorder =>
     createDeliveryRecorder(
       through,
-      KEEP_ANSWER_MS,
+      () => KEEP_ANSWER_MS,
       {
         unwritten: ({ err }) => {
           throw err;

@@ -137,11 +137,10 @@ export interface DeliveryWarnings {
 /** `keepAnswerMs`: how long the token of a purchase opens its delivered answer, at its delivery. */
 export function createDeliveryRecorder(
   ledger: PaymentLedger,
-  keepAnswerMs: number | (() => number),
+  keepAnswerMs: () => number,
   warn: DeliveryWarnings,
   time: Time = REAL_TIME,
 ): DeliveryRecorder {
-  const keepMs = typeof keepAnswerMs === 'number' ? () => keepAnswerMs : keepAnswerMs;
   const begun = new WeakMap<PaymentRecord, Begun>();
   /**
    * The facts of a failed delivery about its own mark, which stays unless nothing left. The mark of
@@ -228,7 +227,7 @@ export function createDeliveryRecorder(
       const delivery = { backendStatus, deliveredAt: new Date(), failure: undefined, digests };
       return close(record, facts, delivery, {
         to: 'delivered',
-        ...keeping(facts, deliveredKeepMs(record, keepMs())),
+        ...keeping(facts, deliveredKeepMs(record, keepAnswerMs())),
       });
     },
     undelivered: async (record, facts) => {

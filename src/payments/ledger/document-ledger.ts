@@ -507,13 +507,18 @@ export function sealedLedger(
     });
   const openedIn = <Answer extends Reservation | Advanced>(answer: Answer): Answer =>
     'record' in answer ? { ...answer, record: opened(answer.record) } : answer;
-  const closedKeeping = (payId: string, keeping: Keeping | undefined): { readonly keeping?: Keeping } => {
-    if (keeping === undefined) return {};
+  const closedWriting = <Command extends Advance | Note>(command: Command): Command => {
+    const { payId, facts, keeping } = command;
     const ring = ringNow();
-    const { answer } = keeping;
-    if (ring === undefined || answer === undefined) return { keeping };
+    if (ring === undefined) return command;
     assertKeeping(keeping);
-    return { keeping: { ...keeping, answer: sealedAnswer(ring, payId, answer) } };
+    return {
+      ...command,
+      ...(facts === undefined ? {} : { facts: closed(payId, facts) }),
+      ...(keeping?.answer === undefined
+        ? {}
+        : { keeping: { ...keeping, answer: sealedAnswer(ring, payId, keeping.answer) } }),
+    };
   };
   return {
     ...ledger,
@@ -521,22 +526,8 @@ export function sealedLedger(
       const { terms } = command;
       return openedIn(await ledger.reserve({ ...command, terms: closed(terms.payId, terms) }));
     },
-    async advance(command) {
-      const { payId, facts, keeping } = command;
-      const sealed = {
-        ...(facts === undefined ? {} : { facts: closed(payId, facts) }),
-        ...closedKeeping(payId, keeping),
-      };
-      return openedIn(await ledger.advance({ ...command, ...sealed }));
-    },
-    async note(command) {
-      const { payId, facts, keeping } = command;
-      const sealed = {
-        ...(facts === undefined ? {} : { facts: closed(payId, facts) }),
-        ...closedKeeping(payId, keeping),
-      };
-      return openedIn(await ledger.note({ ...command, ...sealed }));
-    },
+    advance: async (command) => openedIn(await ledger.advance(closedWriting(command))),
+    note: async (command) => openedIn(await ledger.note(closedWriting(command))),
     async read(payId) {
       const record = await ledger.read(payId);
       return record && opened(record);

@@ -7,7 +7,7 @@ import { channel } from 'node:diagnostics_channel';
 import { newId } from '../../events/call-id.ts';
 import { LinkedList, type Place } from '../../linked-list.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import type { Holder, PaymentLedger, PaymentRecord, Reservation, Reserve } from '../ledger/ledger.ts';
+import type { Holder, PaymentLedger, PaymentRecord, Reserve } from '../ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../ledger/table.ts';
 
 /** The claim on a record with a fresh step token, for one write and its repetitions. */
@@ -40,16 +40,6 @@ export interface Lease {
   drop(): void;
 }
 
-/** Renews the leases of the attempts of this process. A process that dies or hangs loses them. */
-export interface Leases {
-  /** `atMostMs`: above the deadlines of the attempt, so that a bug holds no record for ever. */
-  hold(record: PaymentRecord, atMostMs: number): Lease;
-  /** Payments whose attempts run here, also those whose lease ended meanwhile. */
-  running(): ReadonlySet<string>;
-  /** Gives up all leases when the process ends, so that no other one waits. Never rejects. */
-  releaseAll(): Promise<void>;
-}
-
 interface Held {
   /** A renewal is under way: a slow store is not asked again, and does not delay the others. */
   renewing: boolean;
@@ -60,11 +50,10 @@ interface Held {
   readonly until: number;
 }
 
-export function createLeases(
-  ledger: Pick<PaymentLedger, 'renew' | 'note'>,
-  time: Time = REAL_TIME,
-  renewEveryMs: number = RENEW_EVERY_MS,
-): Leases {
+export type Leases = ReturnType<typeof createLeases>;
+
+/** Renews the leases of the attempts of this process. A process that dies or hangs loses them. */
+export function createLeases(ledger: PaymentLedger, time: Time = REAL_TIME, renewEveryMs: number = RENEW_EVERY_MS) {
   const held = new LinkedList<Held>();
   let running = false;
 
@@ -91,7 +80,8 @@ export function createLeases(
   };
 
   return {
-    hold(record, atMostMs) {
+    /** `atMostMs`: above the deadlines of the attempt, so that a bug holds no record for ever. */
+    hold(record: PaymentRecord, atMostMs: number): Lease {
       const since = time.now();
       const place = held.add({ record, since, until: since + atMostMs, renewing: false, lost: false });
       if (!running) {
@@ -100,11 +90,13 @@ export function createLeases(
       }
       return { drop: () => void held.remove(place) };
     },
-    running() {
+    /** Payments whose attempts run here, also those whose lease ended meanwhile. */
+    running(): ReadonlySet<string> {
       const now = time.now();
       return new Set([...held].flatMap(({ member: { record, until } }) => (now < until ? [record.payId] : [])));
     },
-    async releaseAll() {
+    /** Gives up all leases when the process ends, so that no other one waits. Never rejects. */
+    async releaseAll(): Promise<void> {
       const left = [...held];
       for (const place of left) held.remove(place);
       await Promise.allSettled(
@@ -114,21 +106,13 @@ export function createLeases(
   };
 }
 
-/** Reservations that are given back when the store answers too late. */
-export interface Reservations {
-  /**
-   * Reserves. A store that hung may carry it out after its call was answered with an error. So it
-   * is asked again in the background, under the same owner, and what it then holds is given back:
-   * the buyer's next try must not find its own proof reserved.
-   * @throws what the ledger throws
-   */
-  reserve(command: Reserve): Promise<Reservation>;
-}
-
-export function createReservations(
-  ledger: Pick<PaymentLedger, 'reserve' | 'discard' | 'note'>,
-  time?: Time,
-): Reservations {
+/**
+ * Reserves over a ledger. A store that hung may carry a reservation out after its call was answered
+ * with an error. So it is asked again in the background, under the same owner, and what it then
+ * holds is given back: the buyer's next try must not find its own proof reserved. The result throws
+ * what the ledger throws.
+ */
+export function reservingOver(ledger: PaymentLedger, time?: Time): PaymentLedger['reserve'] {
   let asked = 0;
   const giveBack = async (command: Reserve): Promise<void> => {
     const answer = await persist(() => ledger.reserve(command), time, PATIENT_PAUSES_MS);
@@ -137,23 +121,21 @@ export function createReservations(
     if (record.state === 'reserved') await ledger.discard(fencingToken(record), []);
     else await ledger.note({ ...fencingToken(record), leaseMs: 0 });
   };
-  return {
-    async reserve(command) {
-      try {
-        return await ledger.reserve(command);
-      } catch (thrown) {
-        if (asked < ASKED_AT_ONCE && mayStandAfter(thrown)) {
-          asked += 1;
-          // Its lease ends by itself all the same.
-          void giveBack(command)
-            .catch(() => undefined)
-            .finally(() => {
-              asked -= 1;
-            });
-        }
-        throw thrown;
+  return async function reserve(command) {
+    try {
+      return await ledger.reserve(command);
+    } catch (thrown) {
+      if (asked < ASKED_AT_ONCE && mayStandAfter(thrown)) {
+        asked += 1;
+        // Its lease ends by itself all the same.
+        void giveBack(command)
+          .catch(() => undefined)
+          .finally(() => {
+            asked -= 1;
+          });
       }
-    },
+      throw thrown;
+    }
   };
 }
 

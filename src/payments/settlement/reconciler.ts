@@ -62,16 +62,9 @@ interface ReconcilerParts {
   readonly random?: () => number;
 }
 
-export interface Reconciler {
-  /** One look at the work list; resolves when what it found is done. Never rejects. */
-  round(): Promise<void>;
-  /** Looks again and again until `stop`. */
-  start(): void;
-  /** No new look; resolves when what runs is done, or after `atMostMs`. */
-  stop(atMostMs: number): Promise<void>;
-}
+export type Reconciler = ReturnType<typeof createReconciler>;
 
-export function createReconciler(parts: ReconcilerParts): Reconciler {
+export function createReconciler(parts: ReconcilerParts) {
   const { time = REAL_TIME, random = Math.random } = parts;
   const active = new Map<string, { readonly lane: Lane; readonly work: Promise<void> }>();
   let stopped = false;
@@ -113,12 +106,15 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     }
   };
   return {
-    async round() {
+    /** One look at the work list; resolves when what it found is done. Never rejects. */
+    async round(): Promise<void> {
       await look();
       await allDone();
     },
-    start: () => void loop(),
-    async stop(atMostMs) {
+    /** Looks again and again until `stop`. */
+    start: (): void => void loop(),
+    /** No new look; resolves when what runs is done, or after `atMostMs`. */
+    async stop(atMostMs: number): Promise<void> {
       stopped = true;
       await Promise.race([allDone(), time.sleep(atMostMs)]);
     },

@@ -27,13 +27,12 @@ import type { RailVerdict, Settled, Settlement, SettlementHistory } from '../rai
 import { tooLate, type WindowReason } from '../x402/wire/proof.ts';
 import { NONCE_ALREADY_USED } from '../x402/wire/reasons.ts';
 import {
-  createReservations,
   fencingToken,
   LEASE_MS,
   type Leases,
   LONGEST_LEASE_MS,
   passed,
-  type Reservations,
+  reservingOver,
   windowEndMs,
 } from './attempt.ts';
 import {
@@ -128,7 +127,7 @@ export function createSettler(parts: SettlementParts): Settler {
     slots: limitSettlements(parts.time),
     seen: new RecentMap(REMEMBERED),
     claiming: new Set(),
-    reservations: createReservations(parts.ledger, parts.time),
+    reserve: reservingOver(parts.ledger, parts.time),
   };
   return { settle: (request, joined = false) => new SettlementAttempt(parts, shared, request).run(joined) };
 }
@@ -140,7 +139,7 @@ interface Shared {
   readonly seen: RecentMap<true>;
   /** By payId: proofs whose claim or reservation is not written yet. */
   readonly claiming: Set<string>;
-  readonly reservations: Reservations;
+  readonly reserve: PaymentLedger['reserve'];
 }
 
 /** One request to settle: what its steps share. */
@@ -217,20 +216,17 @@ class SettlementAttempt {
    */
   async #claimedOrReserved(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult }> {
     const { payId, payer, mandate } = asked.terms;
-    const { seen, claiming, slots, reservations } = this.#shared;
+    const { seen, claiming, slots, reserve } = this.#shared;
     if (claiming.has(payId)) return { result: { kind: 'in_flight' } };
     const { work, refusal, left } = this.#request;
     // The use of a mandate is reserved before the rail is asked: one mandate may come with a
     // hundred proofs.
     const isPlain = work === undefined && mandate === undefined && refusal === undefined && left !== undefined;
-    if (!isPlain || seen.use(payId) === true) return reservations.reserve(asked);
+    if (!isPlain || seen.use(payId) === true) return reserve(asked);
     seen.add(payId, true);
     claiming.add(payId);
     try {
-      return (
-        (await slots.atOnce(payer.toLowerCase(), () => this.#verifyAndClaim(asked))) ??
-        (await reservations.reserve(asked))
-      );
+      return (await slots.atOnce(payer.toLowerCase(), () => this.#verifyAndClaim(asked))) ?? (await reserve(asked));
     } finally {
       claiming.delete(payId);
     }

@@ -196,20 +196,16 @@ function leftToBegin(leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS): number
 /** What came of such questions; for the metrics. */
 type UnprovenCount = Record<'proven' | 'refused' | 'unavailable' | 'crowded', number>;
 
+export type UnprovenSignatures = ReturnType<typeof createUnprovenSignatures>;
+
 /**
  * Verifies signatures that only the chain or a facilitator can check, within a budget for each
  * network of clients and for all.
  */
-export interface UnprovenSignatures {
-  readonly count: Readonly<UnprovenCount>;
-  /** `network`: the one that the question counts against. `crowded`: its budget is used up. */
-  verdictOn(network: string, unproven: Unproven): Promise<ProvenVerdict | { readonly kind: 'crowded' }>;
-}
-
-export function createUnprovenSignatures(time?: Time): UnprovenSignatures {
+export function createUnprovenSignatures(time?: Time) {
   const limiter = new Limiter({ ...BOUNDS, time });
   const proven = new RecentMap<Extract<ProvenVerdict, { readonly kind: 'genuine' }>>(REMEMBERED);
-  const asking = new Map<string, Promise<ProvenVerdict | { readonly kind: 'crowded' }>>();
+  const asking = new Map<string, Promise<ProvenVerdict | typeof CROWDED>>();
   const count: UnprovenCount = { proven: 0, refused: 0, unavailable: 0, crowded: 0 };
 
   const ask = async (network: string, name: string, { prove }: Unproven) => {
@@ -220,7 +216,8 @@ export function createUnprovenSignatures(time?: Time): UnprovenSignatures {
   };
   return {
     count,
-    async verdictOn(network, unproven) {
+    /** `network`: the one that the question counts against. `crowded`: its budget is used up. */
+    async verdictOn(network: string, unproven: Unproven): Promise<ProvenVerdict | typeof CROWDED> {
       const name = nameOf(unproven);
       const known = proven.use(name) ?? asking.get(name);
       if (known !== undefined) return known;
@@ -253,13 +250,7 @@ interface AcceptedOffer {
   readonly over: boolean;
 }
 
-/** Offers that this process made and that its configuration has replaced. */
-interface ReplacedOffers {
-  /** Takes the place of the offers that were made until now. */
-  replace(before: Offers, now: Offers): void;
-  /** The offer with these terms, while one that this process issued may still be accepted. */
-  find(resourceUrl: string, terms: Terms): Agreed | undefined;
-}
+type ReplacedOffers = ReturnType<typeof createReplacedOffers>;
 
 interface ReplacedOffer {
   readonly agreed: Agreed;
@@ -267,13 +258,14 @@ interface ReplacedOffer {
 }
 
 /**
- * Remembers for the buyers whose clients do not echo the token of their 402. Only for as long as
+ * Remembers replaced offers for the buyers whose clients do not echo the token of their 402. Only for as long as
  * such a 402 lasts, so that its size is bounded by what is sold and how often that changes.
  */
-export function createReplacedOffers(now: () => number = Date.now): ReplacedOffers {
+export function createReplacedOffers(now: () => number = Date.now) {
   let replaced: readonly ReplacedOffer[] = [];
   return {
-    replace(before, after) {
+    /** Takes the place of the offers that were made until now. */
+    replace(before: Offers, after: Offers): void {
       const nowMs = now();
       const present = new Map([...after.values()].map((offer) => [offer.resourceUrl, offer]));
       const made = [...before.values()].flatMap((offer) => [offer, offer.upfront ?? []].flat());
@@ -286,7 +278,8 @@ export function createReplacedOffers(now: () => number = Date.now): ReplacedOffe
         ...ended.map((agreed) => ({ agreed, untilMs: nowMs + agreed.requirements.maxTimeoutSeconds * 1_000 })),
       ];
     },
-    find(resourceUrl, terms) {
+    /** The offer with these terms, while one that this process issued may still be accepted. */
+    find(resourceUrl: string, terms: Terms): Agreed | undefined {
       const nowMs = now();
       return replaced.findLast(
         ({ agreed, untilMs }) =>
