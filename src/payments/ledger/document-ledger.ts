@@ -32,7 +32,6 @@ import {
   type PaymentState,
   type Refusal,
   type Reservation,
-  type Reserve,
   SEALED_ANSWER,
 } from './ledger.ts';
 import { ANSWER_KEPT } from './payment-receipt.ts';
@@ -167,8 +166,11 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
         const shownFor = shown === undefined ? undefined : read(shown)?.value;
         const register = registerIn(read);
         const outcome = reserve(before, command, now, shownFor);
-        const known = unlessRefused(outcome, before, command, (refused) => read(refusalKey(refused))?.value);
-        const { answer, record, changed } = admitted(known, before, (claim) => reserveUses(register, claim, now));
+        // Asked only for a new record: what is read is guarded.
+        const refused = before === undefined && proof !== undefined ? read(refusalKey(proof))?.value : undefined;
+        const { answer, record, changed } = admitted(outcome, before, refused, (claim) =>
+          reserveUses(register, claim, now),
+        );
         // An attempt that takes over an uncertain settlement may send it: a replica must have the
         // record as `settling` first, also when another attempt wrote that.
         const isSettling = answer.kind === 'granted' && answer.record.state === 'settling';
@@ -344,7 +346,7 @@ function endOfUses(
 /** The first reason stays until its end. */
 function refusalChanges(read: Read, refusal: Refusal, now: number): Partial<Changes> {
   const key = refusalKey(refusal.proof);
-  const endMs = refusalEnds(refusal, now);
+  const endMs = Math.min(refusal.until, now + refusal.atMostMs);
   if (endMs <= now || read(key) !== undefined) return {};
   return {
     documents: [{ key, value: refusal.reason, endMs }],
@@ -440,22 +442,6 @@ function parsed(json: string): object {
 
 /** Most refusals that are remembered, 120 bytes each; the one that ends first goes. */
 const MAX_REFUSALS = 20_000;
-
-/** When a refusal is forgotten. `now` is the store's clock, milliseconds. */
-function refusalEnds({ until, atMostMs }: Refusal, now: number): number {
-  return Math.min(until, now + atMostMs);
-}
-
-/** A reservation by the table, unless there is no record and the provider refused this proof. */
-function unlessRefused(
-  outcome: Outcome<Reservation>,
-  before: PaymentRecord | undefined,
-  { proof }: Reserve,
-  reasonOf: (proof: string) => string | undefined,
-): Outcome<Reservation> {
-  const reason = before === undefined && proof !== undefined ? reasonOf(proof) : undefined;
-  return reason === undefined ? outcome : { answer: { kind: 'refused', reason }, record: undefined, changed: false };
-}
 
 /** An open payment as it is counted. */
 interface OpenPayment {

@@ -334,17 +334,20 @@ interface EndedUses {
 }
 
 /**
- * A reservation by the table. The mandate of a new record is reserved by `use` in the same write,
- * and without that use nothing is written. @throws LedgerCorruption
+ * A reservation by the table, unless it would make a new record and the provider `refused` this
+ * proof before, or its mandate cannot be used. `use` reserves that in the same write, and without
+ * it nothing is written. @throws LedgerCorruption
  */
 export function admitted(
   outcome: Outcome<Reservation>,
   before: PaymentRecord | undefined,
+  refused: string | undefined,
   use: (claim: MandateClaim) => UseRefusal | undefined,
 ): Outcome<Reservation> {
   const { record } = outcome;
-  if (before !== undefined || record?.mandate === undefined) return outcome;
-  const reason = use(claimOf(record.mandate));
+  if (before !== undefined || record === undefined) return outcome;
+  if (refused !== undefined) return { answer: { kind: 'refused', reason: refused }, record: undefined, changed: false };
+  const reason = record.mandate === undefined ? undefined : use(claimOf(record.mandate));
   return reason === undefined ? outcome : { answer: { kind: 'mandate', reason }, record: undefined, changed: false };
 }
 
