@@ -288,43 +288,47 @@ describe('a reservation that the store never answered', () => {
 });
 
 describe('a write that must not be lost', () => {
-  it('is repeated until the store answers, with growing pauses', async () => {
-    const time = skippedTime();
-    let attempts = 0;
-    const written = await persist(async () => {
-      attempts += 1;
-      if (attempts < 3) throw new Error('no answer');
-      return { kind: 'done' as const };
-    }, time);
-    assert.deepEqual([written.kind, attempts], ['done', 3]);
-    assert.deepEqual(time.slept, [50, 250]);
-  });
-
-  it('returns unwritten instead of throwing when the store stays silent for longer than a second', async () => {
-    const time = skippedTime();
-    const silence = new Error('no answer');
-    let attempts = 0;
-    const written = await persist(async () => {
-      attempts += 1;
-      throw silence;
-    }, time);
-    assert.deepEqual(written, { kind: 'unwritten', cause: silence, mayStand: true });
-    assert.equal(attempts, 4);
-    assert.deepEqual(time.slept, [50, 250, 1_000]);
-  });
-
-  it('marks what was certainly never written', async () => {
-    const away = new StoreError(new Error('no connection'), false);
-    const written = await persist(() => Promise.reject(away), skippedTime());
-    assert.deepEqual(written, { kind: 'unwritten', cause: away, mayStand: false });
-    let attempts = 0;
-    const once = await persist(() => Promise.reject(attempts++ === 0 ? new StoreError('late') : away), skippedTime());
-    assert.equal(once.kind === 'unwritten' && once.mayStand, true, 'one attempt that may stand is enough');
-  });
-
-  it('an answer that is no success is an answer: it is not repeated', async () => {
-    const time = skippedTime();
-    assert.deepEqual(await persist(async () => ({ kind: 'fenced' as const }), time), { kind: 'fenced' });
-    assert.deepEqual(time.slept, []);
-  });
+  const late = new StoreError('no answer');
+  const away = new StoreError(new Error('no connection'), false);
+  const done = { kind: 'done' } as const;
+  const fenced = { kind: 'fenced' } as const;
+  /** How the attempts fail, what the last one is answered, and the pauses, milliseconds. */
+  const rows: readonly (readonly [
+    what: string,
+    failures: readonly Error[],
+    result: object,
+    slept: readonly number[],
+  ])[] = [
+    ['is repeated until the store answers, with growing pauses', [late, late], done, [50, 250]],
+    ['is not repeated after an answer that is no success', [], fenced, []],
+    [
+      'is unwritten when the store stays silent for longer than a second, and may stand',
+      [late, late, late, late],
+      { kind: 'unwritten', cause: late, mayStand: true },
+      [50, 250, 1_000],
+    ],
+    [
+      'is marked when it was certainly never made',
+      [away, away, away, away],
+      { kind: 'unwritten', cause: away, mayStand: false },
+      [50, 250, 1_000],
+    ],
+    [
+      'may stand when one attempt may',
+      [late, away, away, away],
+      { kind: 'unwritten', cause: away, mayStand: true },
+      [50, 250, 1_000],
+    ],
+  ];
+  for (const [what, failures, result, slept] of rows)
+    it(what, async () => {
+      const time = skippedTime();
+      const left = [...failures];
+      const written = await persist(async () => {
+        const failure = left.shift();
+        if (failure !== undefined) throw failure;
+        return result;
+      }, time);
+      assert.deepEqual([written, left, time.slept], [result, [], slept]);
+    });
 });

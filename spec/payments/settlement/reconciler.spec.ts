@@ -46,8 +46,7 @@ describe('the reconciler finishes what attempts left behind', () => {
   });
 
   it('a reservation that was taken over meanwhile is not', async () => {
-    await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
-    later(LEASE_MS);
+    await world.diesReserved();
     const due: PaymentLedger['due'] = async (limit) => {
       const found = await world.ledger.due(limit);
       assert.equal((await settleOnce()).kind, 'paid');
@@ -58,8 +57,7 @@ describe('the reconciler finishes what attempts left behind', () => {
   });
 
   it('a reservation that became a settlement meanwhile is given back at once: no call waits for an idle lease', async () => {
-    await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
-    later(LEASE_MS);
+    await world.diesReserved();
     const due: PaymentLedger['due'] = async (limit) => {
       const found = await world.ledger.due(limit);
       await uncertain();
@@ -306,8 +304,7 @@ describe('the loop of the reconciler and its bounds', () => {
   });
 
   it('nothing while the gate is closed, not even what moves no money', async () => {
-    await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
-    later(LEASE_MS);
+    await world.diesReserved();
     world.gateOpen = false;
     await bench.open().round();
     assert.equal(await state(), 'reserved');

@@ -94,10 +94,7 @@ describe('a ledger that is sealed', () => {
 
   it('an answer that waits for its payment is sealed with its state, and stays so for another time', async () => {
     const ledger = withKeys(OLD);
-    world.backend.script.answer = async () => {
-      world.gateOpen = false;
-      return { kind: 'answer', answer: ANSWER };
-    };
+    world.closesWhileItWorks();
     assert.equal((await world.settleAfter({}, ledger)).kind, 'gate_closed');
     const { payId } = world.terms;
     const stored = (await world.ledger.kept(payId)) ?? assert.fail('nothing is kept');
@@ -115,10 +112,7 @@ describe('a ledger that is sealed', () => {
   });
 
   it('an answer whose key is gone is not paid for, and waits for its key', async () => {
-    world.backend.script.answer = async () => {
-      world.gateOpen = false;
-      return { kind: 'answer', answer: ANSWER };
-    };
+    world.closesWhileItWorks();
     await world.settleAfter({}, withKeys(OLD));
     world.gateOpen = true;
     assert.equal((await world.settleAfter({}, withKeys(NEW))).kind, 'unavailable');

@@ -22,6 +22,17 @@ describe('an answer that has begun to leave', () => {
     later(60_000);
   };
 
+  /** An answer that waits for its mark, over a ledger with these notes. */
+  const leavesWith = (note: PaymentLedger['note'], { record: paid }: Paid) => {
+    const leaving = { may: false, sending: Promise.resolve() };
+    leaving.sending = recorder(world.broken({ note }))
+      .sending(paid)
+      .then(() => {
+        leaving.may = true;
+      });
+    return leaving;
+  };
+
   it('waits until the store has its mark', async () => {
     const paid = await pay();
     const reply = Promise.withResolvers<void>();
@@ -29,16 +40,11 @@ describe('an answer that has begun to leave', () => {
       await reply.promise;
       return world.ledger.note(command);
     };
-    let mayLeave = false;
-    const sending = recorder(world.broken({ note }))
-      .sending(paid.record)
-      .then(() => {
-        mayLeave = true;
-      });
+    const leaving = leavesWith(note, paid);
     await rest();
-    assert.equal(mayLeave, false);
+    assert.equal(leaving.may, false);
     reply.resolve();
-    await sending;
+    await leaving.sending;
     assert.equal((await record())?.sending, 'begun');
   });
 
@@ -48,16 +54,11 @@ describe('an answer that has begun to leave', () => {
     const note: PaymentLedger['note'] = (command) => (isAway ? world.silent() : world.ledger.note(command));
     const time = virtualTime();
     world.time = { ...time, slept: [] };
-    let mayLeave = false;
-    const sending = recorder(world.broken({ note }))
-      .sending(paid.record)
-      .then(() => {
-        mayLeave = true;
-      });
+    const leaving = leavesWith(note, paid);
     await time.pass(19_900);
-    assert.deepEqual([mayLeave, world.unmarked], [false, []]);
+    assert.deepEqual([leaving.may, world.unmarked], [false, []]);
     await time.pass(200);
-    await sending;
+    await leaving.sending;
     assert.deepEqual(world.unmarked, [world.terms.payId]);
     isAway = false;
     await time.pass(100);

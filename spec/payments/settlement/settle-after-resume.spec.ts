@@ -23,10 +23,7 @@ function workedOfEachTest() {
   const world = worldOfEachTest();
   beforeEach(async () => {
     world.terms = { ...world.terms, tokenDigest: TOKEN };
-    world.backend.script.answer = async () => {
-      world.gateOpen = false;
-      return { kind: 'answer', answer: ANSWER };
-    };
+    world.closesWhileItWorks();
     await world.settleAfter();
     world.gateOpen = true;
     world.backend.script.answer = async () => ({ kind: 'answer', answer: ANSWER });

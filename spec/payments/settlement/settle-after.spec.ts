@@ -71,10 +71,7 @@ describe('a payment that is settled after the backend answered', () => {
   });
 
   it('keeps the answer until the record is forgotten, also of a proof that is never brought again', async () => {
-    world.backend.script.answer = async () => {
-      world.gateOpen = false;
-      return { kind: 'answer', answer: ANSWER };
-    };
+    world.closesWhileItWorks();
     assert.equal((await settleAfter()).kind, 'gate_closed');
     const end = world.terms.validBefore * 1_000 + RECORD_RETENTION_MS;
     world.clock = end - 1;
@@ -260,12 +257,6 @@ describe('the store while the answer is kept', () => {
     await world.ledger.advance(command);
     return world.silent();
   };
-  const closing = (): void => {
-    world.backend.script.answer = async () => {
-      world.gateOpen = false;
-      return { kind: 'answer', answer: ANSWER };
-    };
-  };
   const open = (): void => {
     world.gateOpen = true;
     world.backend.script.answer = async () => ({ kind: 'answer', answer: ANSWER });
@@ -274,7 +265,7 @@ describe('the store while the answer is kept', () => {
 
   const writes = [
     ['with the settlement', () => undefined],
-    ['alone', closing],
+    ['alone', world.closesWhileItWorks],
   ] as const;
   for (const [how, begin] of writes)
     it(`${how}, is silent: the call fails, nothing is sent, and the same proof begins anew`, async () => {
@@ -290,7 +281,7 @@ describe('the store while the answer is kept', () => {
     });
 
   it('alone, is silent, and the write stands all the same: the next attempt pays for what is kept', async () => {
-    closing();
+    world.closesWhileItWorks();
     await assert.rejects(settleAfter({}, atAnswer(standsSilently)), StoreError);
     assert.deepEqual([await state(), world.peer.names()], ['worked', ['verify']]);
     open();
@@ -332,13 +323,10 @@ describe('the store while the answer is kept', () => {
   });
 
   it('is silent when the settlement of a kept answer begins: the call fails, and the answer waits on', async () => {
-    closing();
+    world.closesWhileItWorks();
     await settleAfter();
     open();
-    const ledger = broken({
-      advance: (command) => (command.to === 'settling' ? world.away() : world.ledger.advance(command)),
-    });
-    await assert.rejects(settleAfter({}, ledger), StoreError);
+    await assert.rejects(settleAfter({}, world.brokenAt('settling', world.away)), StoreError);
     assert.deepEqual([await state(), world.peer.names(), world.unpaid], ['worked', ['verify', 'verify'], []]);
   });
 

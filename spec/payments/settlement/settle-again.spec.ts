@@ -194,7 +194,7 @@ describe('an uncertain settlement', () => {
 
 describe('a settlement that ends badly', () => {
   const world = worldOfEachTest();
-  const { settleOnce, later, record, state, receipts, broken, silent } = world;
+  const { settleOnce, later, record, state, receipts, silent } = world;
 
   it('a settlement that throws is uncertain, not an error of the call', async () => {
     world.peer.script.settle = () => Promise.reject(new Error('bug'));
@@ -203,9 +203,7 @@ describe('a settlement that ends badly', () => {
   });
 
   it('settled on chain and not written: uncertain, and found again', async () => {
-    const advance: PaymentLedger['advance'] = (command) =>
-      command.to === 'settled' ? silent() : world.ledger.advance(command);
-    const result = await settleOnce({}, broken({ advance }));
+    const result = await settleOnce({}, world.brokenAt('settled', silent));
     assert.equal(result.kind, 'uncertain', 'the money has moved');
     const { leaseUntil, transaction } = (await record()) ?? {};
     assert.deepEqual([leaseUntil, transaction], [0, HASH]);
@@ -384,14 +382,11 @@ describe('a settlement that was withdrawn', () => {
 
 describe('a withdrawal that cannot be written', () => {
   const world = worldOfEachTest();
-  const { settleOnce, later, state, broken, silent } = world;
+  const { settleOnce, later, state, silent } = world;
 
   it('the store is silent: uncertain, because a reconciler may find it settling and send it', async () => {
     world.peer.script.settle = async () => WITHDRAWN;
-    const ledger = broken({
-      advance: (command) => (command.to === 'withdrawn' ? silent() : world.ledger.advance(command)),
-    });
-    const result = await settleOnce({}, ledger);
+    const result = await settleOnce({}, world.brokenAt('withdrawn', silent));
     assert.ok(result.kind === 'uncertain' && result.transaction === HASH);
     assert.equal(await state(), 'settling');
   });
@@ -421,7 +416,7 @@ const SIGNS = ['spent', 'late'] as const;
 
 describe('an authorization without a record that may have paid us', () => {
   const world = worldOfEachTest();
-  const { settleOnce, later, record, types, receipts, broken, silent } = world;
+  const { settleOnce, later, record, types, receipts, silent } = world;
 
   const bring = (
     sign: (typeof SIGNS)[number],
@@ -515,10 +510,7 @@ describe('an authorization without a record that may have paid us', () => {
   });
 
   it('paid, and the store dies then: uncertain, and the next attempt finds it', async () => {
-    const advance: PaymentLedger['advance'] = (command) =>
-      command.to === 'settled' ? silent() : world.ledger.advance(command);
-    const result = await bring('spent', PAID, broken({ advance }));
-    assert.equal(result.kind, 'uncertain');
+    assert.equal((await bring('spent', PAID, world.brokenAt('settled', silent))).kind, 'uncertain');
     assert.equal((await bring('spent', PAID)).kind, 'paid');
     assert.equal(await world.countOf('payment.settled'), 1);
   });

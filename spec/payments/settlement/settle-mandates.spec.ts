@@ -147,8 +147,7 @@ describe('a purchase with a mandate', () => {
 
   it('never goes on with a reservation that was left without one: it would settle and use nothing up', async () => {
     const { mandate: _none, ...terms } = world.terms;
-    await world.ledger.reserve({ terms, owner: 'dead', leaseMs: LEASE_MS });
-    later(LEASE_MS);
+    await world.diesReserved(terms);
     assert.equal((await settleOnce()).kind, 'in_flight');
     assert.equal(await record(), undefined, 'and the next attempt begins anew');
     assert.deepEqual(world.peer.names(), []);
@@ -158,8 +157,7 @@ describe('a purchase with a mandate', () => {
 
   it('never goes on with a reservation under another mandate: what was checked now is what counts', async () => {
     const dead = mandateText(claimOf(undefined, { open: [useOf('old', { units: '60', budgetUnits: '60' })] }));
-    await world.ledger.reserve({ terms: { ...world.terms, mandate: dead }, owner: 'dead', leaseMs: LEASE_MS });
-    later(LEASE_MS);
+    await world.diesReserved({ ...world.terms, mandate: dead });
     const mandate = mandateText(claim);
     const joined = joining(settler(), world.ledger, world.time);
     const result = await joined.settle(requestWith({ terms: { ...world.terms, mandate } }));
@@ -170,8 +168,7 @@ describe('a purchase with a mandate', () => {
   });
 
   it('goes on with a reservation under the same mandate, checked once more', async () => {
-    await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
-    later(LEASE_MS);
+    await world.diesReserved();
     const mandate = mandateText({ ...claim, at: claim.at + LEASE_MS / 1_000 });
     assert.equal((await settleOnce({ terms: { ...world.terms, mandate } })).kind, 'paid');
     assert.equal(await left(), 40);
@@ -215,8 +212,7 @@ describe('a call that is let through without a mandate, for a record that is gon
   it('takes over a dead reservation only to delete it, and its mandate is free', async () => {
     const mandate = mandateText(claimOf());
     const terms = { ...world.terms, mandate };
-    await world.ledger.reserve({ terms, owner: 'dead', leaseMs: LEASE_MS });
-    world.later(LEASE_MS);
+    await world.diesReserved(terms);
     world.peer.script.reconcile = async () => ({ kind: 'open' });
     assert.equal((await bring()).kind, 'refused');
     await neverSettled();

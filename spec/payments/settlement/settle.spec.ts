@@ -156,9 +156,7 @@ describe('the settler', () => {
         [silent, 'uncertain'],
       ] as const) {
         world.terms = freshTerms();
-        const advance: PaymentLedger['advance'] = async (command) =>
-          command.to === 'refused' ? answer() : world.ledger.advance(command);
-        assert.equal((await settleOnce({}, broken({ advance }))).kind, kind);
+        assert.equal((await settleOnce({}, world.brokenAt('refused', answer))).kind, kind);
       }
     });
   });

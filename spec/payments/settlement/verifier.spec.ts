@@ -67,15 +67,6 @@ describe('the budget of unproven signatures', () => {
     assert.equal(unproven.count.crowded, 33);
   });
 
-  it('a network that floods does not delay another one', async () => {
-    for (let n = 0; n < 40; n += 1) void bring(`0xa${n}`, 'a');
-    const other = bring('0xb', 'b');
-    await rest();
-    const question = asked.find(({ signature }) => signature === '0xb') ?? assert.fail('not asked');
-    question.answer({ kind: 'genuine', proof: proofSigned('0xb') });
-    assert.equal((await other).kind, 'genuine');
-  });
-
   it('copies of one proof are one question, whose answer is remembered when it is good', async () => {
     const copies = [bring('0xaa'), bring('0xaa', 'b'), bring('0xaa')];
     await rest();

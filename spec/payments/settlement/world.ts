@@ -10,9 +10,9 @@ import {
   type DeliveryRecorder,
   type Undelivered,
 } from '../../../src/payments/delivery/delivery-recorder.ts';
-import type { KeptAnswer, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import type { KeptAnswer, PaymentLedger, PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import type { RailVerdict, Reading, Settlement } from '../../../src/payments/rail.ts';
-import type { Lease } from '../../../src/payments/settlement/attempt.ts';
+import { LEASE_MS, type Lease } from '../../../src/payments/settlement/attempt.ts';
 import { createUnpaidWork, type UnpaidWork } from '../../../src/payments/settlement/places.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import { createSettler, type SettlementParts, type Settler } from '../../../src/payments/settlement/settle.ts';
@@ -318,6 +318,21 @@ export function worldOfEachTest() {
   const receipts = async (): Promise<readonly Receipt[]> => (await world.store.receipts.page({ limit: 100 })).receipts;
   /** The ledger with some methods replaced. */
   const broken = (methods: Partial<PaymentLedger>): PaymentLedger => ({ ...world.ledger, ...methods });
+  /** The ledger with the change to one state replaced. */
+  const brokenAt = (to: PaymentState, advance: PaymentLedger['advance']): PaymentLedger =>
+    broken({ advance: (command) => (command.to === to ? advance(command) : world.ledger.advance(command)) });
+  /** From now on the gate closes while the backend works, so that its answer waits unpaid. */
+  const closesWhileItWorks = (): void => {
+    world.backend.script.answer = async () => {
+      world.gateOpen = false;
+      return { kind: 'answer', answer: ANSWER };
+    };
+  };
+  /** An attempt reserves and dies, and its lease ends. */
+  const diesReserved = async (terms = world.terms): Promise<void> => {
+    await world.ledger.reserve({ terms, owner: 'dead', leaseMs: LEASE_MS });
+    later(LEASE_MS);
+  };
   const silent = async (): Promise<never> => {
     throw new StoreError('gone');
   };
@@ -327,7 +342,8 @@ export function worldOfEachTest() {
   };
   return Object.assign(world, {
     ...{ leases, journal, reserveBackend, requestWith, settler, settleOnce, settleAfter, pay },
-    ...{ recorder, facts, deliver, failDelivery, later, record, state, broken, silent, away },
+    ...{ recorder, facts, deliver, failDelivery, later, record, state, broken, brokenAt, silent, away },
+    ...{ closesWhileItWorks, diesReserved },
     ...{ types, countOf, flushedTypes, receipts },
   });
 }
