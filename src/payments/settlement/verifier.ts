@@ -258,8 +258,9 @@ interface ReplacedOffer {
 }
 
 /**
- * Remembers replaced offers for the buyers whose clients do not echo the token of their 402. Only for as long as
- * such a 402 lasts, so that its size is bounded by what is sold and how often that changes.
+ * Remembers replaced offers for the buyers whose clients do not echo the token of their 402. Only
+ * for as long as such a 402 lasts, so that its size is bounded by what is sold and how often that
+ * changes.
  */
 export function createReplacedOffers(now: () => number = Date.now) {
   let replaced: readonly ReplacedOffer[] = [];
