@@ -8,8 +8,8 @@ import { configWarnings } from '../../src/config/warnings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
-import { changed, load, PAYEE } from './document/document.ts';
-import { file, folder } from './files.ts';
+import { type Changes, changed, load, MAINNET, PAYEE, problems, SETTLED_AFTER } from './document/document.ts';
+import { at, file, folder } from './files.ts';
 
 const SAMPLE = new URL('../../deploy/examples/config.yaml', import.meta.url).pathname;
 
@@ -236,4 +236,221 @@ describe('the path of the database', () => {
       const { load } = await configured(path);
       assert.deepEqual(load(), { kind: 'sqlite', path });
     });
+});
+
+const X = 'payments.x402';
+const R = 'resources.report';
+
+describe('what start-up accepts', () => {
+  const ACCEPTED: readonly (readonly [string, Changes])[] = [
+    ['the smallest paid configuration', {}],
+    ['a complete mainnet configuration', MAINNET],
+    ['a price with spare zeros', { [`${R}.pricing.amount`]: '0.010000000' }],
+    ['a payee in lower case', { [`${X}.payTo`]: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913' }],
+    ['the declared currency', { [`${X}.currency`]: 'usd', [`${R}.pricing.currency`]: 'usd' }],
+    [
+      'a backend outside the pod when allowed',
+      { 'backend.baseUrl': 'http://10.0.0.1', 'backend.allowNonLoopback': true },
+    ],
+    ['the other loopback spellings', { 'backend.baseUrl': 'http://[::1]:3000/base/' }],
+    ...['localhost:3000', '127.255.255.254', '2130706433', '0x7f.1', 'LOCALHOST.', '[0:0:0:0:0:0:0:1]'].map(
+      (host) => [`the backend at ${host}`, { 'backend.baseUrl': `http://${host}` }] as const,
+    ),
+    ['redis with replicas', { storage: { redis: { url: 'redis://x' }, replicas: 3 } }],
+    ['a free gateway without payments', { payments: undefined, [`${R}.pricing`]: { type: 'free' } }],
+    ['a newline in a description', { [`${R}.description`]: 'two\nlines\n' }],
+    ['disabled adapters beside one that is enabled', { [`${R}.expose`]: ['mcp', 'http', 'a2a'] }],
+  ];
+  for (const [title, changes] of ACCEPTED) it(title, () => assert.deepEqual(problems(changes), []));
+});
+
+describe('limits.rate', () => {
+  it('the rate limit is off, and 100 a second with a burst of two seconds when it is switched on', () => {
+    for (const [rate, expected] of [
+      [undefined, undefined],
+      [{}, { perSecond: 100, burst: 200 }],
+      [{ by: 'ip' }, { perSecond: 100, burst: 200 }],
+      [{ perSecond: 5 }, { perSecond: 5, burst: 10 }],
+      [{ burst: 7 }, { perSecond: 100, burst: 7 }],
+      [
+        { perSecond: 5, burst: 1, by: 'ip' },
+        { perSecond: 5, burst: 1 },
+      ],
+    ] as const)
+      assert.deepEqual(load({ 'limits.rate': rate }).limits.rate, expected);
+    for (const rate of [{ by: 'token' }, { perMinute: 1 }])
+      assert.equal(problems({ 'limits.rate': rate }).length, 1, JSON.stringify(rate));
+  });
+  it('a rate limit that is no mapping is refused with how to switch it on and off', () => {
+    for (const rate of [true, false, null, 5]) {
+      const [problem, ...others] = problems({ 'limits.rate': rate });
+      assert.match(
+        problem?.message ?? '',
+        /^must be a mapping .*; \{\} switches it on, leave it out for off(?:; it has no value)?$/,
+      );
+      assert.deepEqual(others, []);
+    }
+  });
+});
+
+describe('an adapter that is not enabled', () => {
+  it('is no adapter of a resource', () =>
+    assert.deepEqual(load({ [`${R}.expose`]: ['a2a', 'http'] }).resources[0]?.exposedVia, ['http']));
+});
+
+const plain: Changes = { [`${R}.backend.path`]: '/reports' };
+const posting = (more: Changes = {}): Changes => ({ ...plain, [`${R}.backend.method`]: 'POST', ...more });
+
+describe('what start-up accepts of a resource that is settled after the call', () => {
+  const fine: readonly (readonly [string, Changes])[] = [
+    ['a GET', {}],
+    ['a PUT', { ...plain, [`${R}.backend.method`]: 'PUT' }],
+    ['a DELETE', { ...plain, [`${R}.backend.method`]: 'DELETE' }],
+    ['a POST that may be repeated', posting({ [`${R}.backend.idempotent`]: true })],
+    ['a POST that does no harm unpaid', posting({ [`${R}.backend.safeUnpaid`]: true })],
+    ['the shortest window', { [`${X}.maxTimeoutSeconds`]: 90 }],
+    ['a POST whose money moves first', posting({ [`${R}.pricing.settle`]: 'before', 'storage.sealing': undefined })],
+  ];
+  for (const [what, changes] of fine) it(what, () => assert.deepEqual(problems({ ...SETTLED_AFTER, ...changes }), []));
+
+  it('and before is what is left out', () => {
+    const pricingOf = (changes: Changes) => load(changes).resources[0]?.pricing;
+    assert.deepEqual(pricingOf({ [`${R}.pricing.settle`]: 'before' }), pricingOf({}));
+    assert.partialDeepStrictEqual(pricingOf(SETTLED_AFTER), { settle: 'after' });
+  });
+});
+
+describe('placeholders', () => {
+  const name = (value: string, env: Readonly<Record<string, string>> = {}) =>
+    load({ 'merchant.name': value }, env).merchant.name;
+  const secret = file('secret', 's3cret\r\n');
+  const ROWS: readonly (readonly [string, string, Readonly<Record<string, string>>, string])[] = [
+    ['a variable', at('SHOP'), { SHOP: 'Bakery' }, 'Bakery'],
+    ['a variable inside a text', `The ${at('A')} of ${at('B')}.`, { A: 'House', B: 'Tea' }, 'The House of Tea.'],
+    ['a default when unset', at('SHOP:-Corner shop'), {}, 'Corner shop'],
+    ['a default when empty', at('SHOP:-Corner'), { SHOP: '' }, 'Corner'],
+    ['a variable rather than its default', at('SHOP:-Corner'), { SHOP: 'Mine' }, 'Mine'],
+    ['a mounted file without its newline', at(`file:${secret}`), {}, 's3cret'],
+    ['a variable through its _FILE twin', at('SHOP'), { SHOP_FILE: secret }, 's3cret'],
+    ['a value that looks like a placeholder, once', at('SHOP'), { SHOP: at('OTHER') }, at('OTHER')],
+    ['a lone dollar as it stands', 'cheap $ {x}', {}, 'cheap $ {x}'],
+  ];
+  for (const [title, value, env, expected] of ROWS) it(`read ${title}`, () => assert.equal(name(value, env), expected));
+
+  const REFUSED: readonly (readonly [string, string, RegExp])[] = [
+    ['nested', `\${A:-${at('B')}}`, /placeholder inside a placeholder/],
+    ['open', `\${A`, /without closing brace/],
+    ['nameless', at(''), /malformed placeholder/],
+    ['with an illegal name', at('A-B'), /malformed placeholder/],
+  ];
+  for (const [title, value, message] of REFUSED)
+    it(`are refused when ${title}`, () => {
+      const [problem] = problems({ 'merchant.name': value });
+      assert.equal(problem?.path, 'merchant.name');
+      assert.match(problem.message, message);
+    });
+  it('stay as they are in keys', () =>
+    assert.equal(problems({ 'merchant.x': 1, [`merchant.${at('A')}`]: 1 }, { A: 'name' }).length, 2));
+});
+
+describe('a placeholder that is the whole value', () => {
+  const mounted = file('port', '8500\n');
+  it('is a number where the schema wants one, and a boolean likewise', () => {
+    const config = load(
+      {
+        'server.port': at('PORT'),
+        'management.port': at(`file:${mounted}`),
+        'server.trustProxy': at('PROXIES:-2'),
+        'protocols.mcp': { enabled: at('MCP') },
+        'resources.report.backend.timeoutMs': at('TIMEOUT'),
+      },
+      { PORT: '8402', MCP: 'true', TIMEOUT: '5' },
+    );
+    assert.deepEqual(
+      [config.server.port, config.management.port, config.server.trustProxy, config.protocols.mcp.enabled],
+      [8402, 8500, 2, true],
+    );
+    assert.equal(config.resources[0]?.backend.timeoutMs, 5);
+  });
+
+  it('is the number of the version, which is a constant', () =>
+    assert.deepEqual(problems({ version: at('VERSION') }, { VERSION: '1' }), []));
+
+  it('is a number in a list and in a mapping of names', () => {
+    const changes = {
+      'resources.report.pricing': { type: 'free' },
+      'resources.report.backend.relayStatuses': [at('STATUS')],
+      'authorization.ap2': { enabled: false, currencies: { EUR: at('DIGITS') } },
+    };
+    assert.deepEqual(problems(changes, { STATUS: '404', DIGITS: '2' }), []);
+  });
+
+  it('stays a text where the schema wants one', () => {
+    const { x402 } = load({ 'payments.x402.assetVersion': at('TWO') }, { TWO: '2' });
+    assert.equal(x402?.assetVersion, '2');
+    assert.equal(load({ 'merchant.name': at('NAME') }, { NAME: 'true' }).merchant.name, 'true');
+  });
+
+  it('stays a text where the operator writes a schema of his own', () => {
+    const [problem] = problems({ 'resources.report.inputSchema.maxProperties': at('MOST') }, { MOST: '3' });
+    assert.equal(problem?.path, 'resources.report.inputSchema.maxProperties');
+  });
+
+  const NONE = ['', ' 1', '1 ', '1.0', '1e3', '0x1', '+1', '01', '9007199254740993', 'one', 'true'];
+  for (const text of NONE)
+    it(`is refused as a number: ${JSON.stringify(text)}`, () =>
+      assert.deepEqual(problems({ 'server.port': at('PORT') }, { PORT: text }), [
+        {
+          path: 'server.port',
+          message:
+            'must be a port from 0 (any free one) to 65535: a whole number such as 8402 and nothing else, which the environment variable PORT is not',
+        },
+      ]));
+
+  for (const text of ['', 'yes', 'True', '1', 'true '])
+    it(`is refused as a boolean: ${JSON.stringify(text)}`, () => {
+      const [problem] = problems({ 'protocols.mcp': { enabled: at('MCP') } }, { MCP: text });
+      assert.equal(
+        problem?.message,
+        'must be true or false and nothing else, which the environment variable MCP is not',
+      );
+    });
+
+  it('is refused by its bounds with the name of the variable', () => {
+    const [problem] = problems({ 'server.trustProxy': at('PROXIES') }, { PROXIES: '9' });
+    assert.match(problem?.message ?? '', /\(0 to 8\); the value comes from the environment variable PROXIES$/);
+  });
+
+  it('of which more is written is a text, and no number', () => {
+    const [problem] = problems({ 'server.port': `${at('A')}${at('B')}` }, { A: '84', B: '02' });
+    assert.match(problem?.message ?? '', /whole number without quotes; the value comes from .* A and .* B$/);
+  });
+});
+
+describe('the environment', () => {
+  it('overrides the document, placeholders of unset variables included', () => {
+    const env = {
+      ADMIN_TOKEN: 'admin-from-env',
+      MERCHANT_BASE_URL: 'http://127.0.0.1:9999',
+      REDIS_URL: 'redis://store.example:6379',
+    };
+    const config = load({ 'server.adminToken': at('ADMIN_SECRET_NAME_NOT_SET') }, env);
+    assert.deepEqual(config.server.adminTokens, ['admin-from-env']);
+    assert.equal(config.backend.origin, 'http://127.0.0.1:9999');
+    assert.deepEqual(config.storage.engine, { kind: 'redis', url: 'redis://store.example:6379', replicas: 0 });
+  });
+  it('reads each of them from a file as well', () => {
+    const config = load({}, { ADMIN_TOKEN_FILE: file('token', 'from-file\n') });
+    assert.deepEqual(config.server.adminTokens, ['from-file']);
+  });
+  it('counts an empty variable as unset', () =>
+    assert.deepEqual(load({ 'server.adminToken': 'kept' }, { ADMIN_TOKEN: '' }).server.adminTokens, ['kept']));
+  it('is never expanded', () => assert.deepEqual(load({}, { ADMIN_TOKEN: at('X') }).server.adminTokens, [at('X')]));
+  it('proves that a mainnet key came out of a file', () => {
+    const key = file('relayer', `0x${'7'.repeat(64)}\n`);
+    const local = (privateKey: string) => ({ ...MAINNET, 'payments.x402.facilitator': { mode: 'local', privateKey } });
+    assert.deepEqual(problems(local(at(`file:${key}`))), []);
+    assert.deepEqual(problems(local(at('RELAYER')), { RELAYER_FILE: key }), []);
+    assert.equal(problems(local(at('RELAYER')), { RELAYER: `0x${'7'.repeat(64)}` }).length, 1);
+  });
 });

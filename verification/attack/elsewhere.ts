@@ -27,9 +27,9 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['A6', 'ignores ${name}'],
     ['A6', 'make the same key another one for another client, operation, session, deployment, key or secret'],
   ],
-  'spec/config/refusals.spec.ts': [
-    ['P4', 'the backend at ${url} even where others are allowed'],
-    ['P4', 'the backend at ${url} where it is not allowed'],
+  'spec/config/refusals.yaml': [
+    ['P4', 'the backend at <each> even where others are allowed'],
+    ['P4', 'the backend at <each> where it is not allowed'],
   ],
   'spec/config/secrecy.spec.ts': [
     ['O8', 'shows nothing of a value that the environment or a file has'],

@@ -48,6 +48,12 @@ export const MAINNET: Changes = {
   storage: { redis: { url: 'redis://10.0.0.5:6379' } },
 };
 
+/** A resource that is settled after the call, and complete. */
+export const SETTLED_AFTER: Changes = {
+  'resources.report.pricing.settle': 'after',
+  'storage.sealing': { keys: [{ id: 'k1', key: Buffer.alloc(32, 1).toString('base64') }] },
+};
+
 /** Sets members by dotted path; `undefined` removes one. */
 export function changed(changes: Changes): Record<string, Value> {
   const document = baseDocument();
@@ -60,7 +66,7 @@ export function changed(changes: Changes): Record<string, Value> {
       section = section[step] as Record<string, Value>;
     }
     if (value === undefined) delete section[last];
-    else section[last] = value;
+    else section[last] = structuredClone(value);
   }
   return document;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { configWarnings } from '../../../src/config/warnings.ts';
-import { load, problems } from '../document/document.ts';
+import { load } from '../document/document.ts';
 import { at, file } from '../files.ts';
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -34,27 +34,6 @@ describe('protocols.a2a', () => {
     for (const line of lines) assert.ok(secrets.includes(line));
     assert.ok(!secrets.some((secret) => secret.includes('PRIVATE KEY')), 'the armour is no secret');
   });
-
-  const refusals: readonly (readonly [path: string, value: unknown, message: RegExp])[] = [
-    ['description', 'hidden\u200bspace', /must not have control/],
-    ['provider', { organization: 'Shop\u202e', url: 'https://shop.example' }, /must not have control/],
-    ['provider', { organization: 'Shop AG', url: 'shop.example' }, /must be an absolute http/],
-    ['documentationUrl', 'javascript:alert(1)', /must be an absolute http/],
-    ['documentationUrl', 'https://user:pass@shop.example/', /must not have credentials/],
-    ['iconUrl', 'https://shop.example/an icon.svg', /must not have spaces/],
-    ['signingKey', 'hello', /must be one unencrypted private key in PKCS#8 PEM/],
-    ['signingKey', '/run/secrets/card-key', /for a file write \$\{file:/],
-    ['signingKey', '-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----', /openssl pkcs8 -topk8/],
-  ];
-  for (const [name, value, message] of refusals)
-    it(`refuses ${name}: ${JSON.stringify(value)}`, () => {
-      const found = problems({ ...EXPOSED, [`protocols.a2a.${name}`]: value });
-      const [problem, ...others] = found;
-      assert.ok(problem !== undefined && others.length === 0, JSON.stringify(found));
-      assert.ok(problem.path.startsWith(`protocols.a2a.${name}`), problem.path);
-      assert.match(problem.message, message);
-      assert.ok(!problem.message.includes('pass@'), 'the problem has a configured value');
-    });
 
   it('warns when it is enabled and nothing is exposed through it', () => {
     assert.deepEqual(configWarnings(load(EXPOSED)), []);

@@ -4,9 +4,10 @@ import { configWarnings, mandatesSummary } from '../../../src/config/warnings.ts
 import { checkoutKeysOf } from '../../../src/mandates/ap2/checkout.ts';
 import type { Ap2Config } from '../../../src/mandates/ap2/purchase.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import { type Changes, load } from '../document/document.ts';
+import { type Changes, load, problems } from '../document/document.ts';
 import { at, file } from '../files.ts';
-import { asking, CHECKOUT_PEM, DID_KEY, jwk, PROVIDER, publicHalf } from './ap2.ts';
+import type { Row } from '../refusals.ts';
+import { asking, CHECKOUT_PEM, DID_KEY, issuers, jwk, keyed, PROVIDER, pem, publicHalf, refuses } from './ap2.ts';
 
 const A = 'authorization.ap2';
 
@@ -138,3 +139,175 @@ describe('authorization.ap2', () => {
     assert.deepEqual(load(asking(free)).resources[0]?.authorization, ['ap2']);
   });
 });
+
+const R = 'resources.report';
+const CARD = pem();
+const CARD_KID = checkoutKeysOf({ signingKey: CARD, kid: undefined, alsoTrust: [] }).own.publicJwk.kid;
+
+const ROWS: readonly Row[] = [
+  ['to be on without a key', `${A}.checkout`, undefined, /^is missing: the key that signs checkouts/],
+  ['to ask without an issuer', `${A}.issuers`, undefined, /^is missing: resources\.report requires ap2/],
+  [
+    'other digits for the token',
+    { [`${A}.currencies`]: { USDC: 2 } },
+    `${A}.currencies.USDC`,
+    /must be 6, or left out/,
+  ],
+  ['a checkout key that is none', `${A}.checkout.signingKey`, 'hello', /PKCS#8 PEM/],
+  [
+    'the key of the agent card for checkouts',
+    { 'protocols.a2a.signingKey': CHECKOUT_PEM },
+    `${A}.checkout.signingKey`,
+    /must not be the key of protocols\.a2a\.signingKey/,
+  ],
+  [
+    'the checkout key as an issuer',
+    issuers({ ...PROVIDER, keys: [{ ...publicHalf(CHECKOUT_PEM), kid: 'k' }] }),
+    `${A}.issuers[0].keys`,
+    /must not be the key of authorization\.ap2\.checkout\.signingKey/,
+  ],
+  [
+    'an issuer’s key for checkouts',
+    { [`${A}.checkout.alsoTrust`]: PROVIDER.keys },
+    `${A}.issuers[0].keys`,
+    /must not be the key of authorization\.ap2\.checkout\.alsoTrust\[0\]/,
+  ],
+  [
+    'a private key to trust besides',
+    { [`${A}.checkout.alsoTrust`]: [{ ...jwk('k'), d: 'AAAA' }] },
+    `${A}.checkout.alsoTrust[0]`,
+    /private members/,
+  ],
+  [
+    'a checkout key of another curve',
+    { [`${A}.checkout.alsoTrust`]: [jwk('k', 'P-384')] },
+    `${A}.checkout.alsoTrust[0]`,
+    /curve P-256/,
+  ],
+  [
+    'two checkout keys of one name',
+    { [`${A}.checkout`]: { signingKey: CHECKOUT_PEM, kid: 'k', alsoTrust: [jwk('k')] } },
+    `${A}.checkout.alsoTrust[0]`,
+    /must have a kid that no other key/,
+  ],
+  [
+    'the name of the card’s key for the checkout key',
+    { 'protocols.a2a.signingKey': CARD, [`${A}.checkout.kid`]: CARD_KID },
+    `${A}.checkout.kid`,
+    /must not be the name of the key of the agent card/,
+  ],
+  [
+    'the name of the card’s key for checkouts',
+    {
+      'protocols.a2a.signingKey': CARD,
+      [`${A}.checkout.alsoTrust`]: [jwk(CARD_KID)],
+    },
+    `${A}.checkout.alsoTrust[0]`,
+    /must have a kid that no other key/,
+  ],
+  ['more digits than the token has', `${R}.pricing.amount`, '0.0100000', /at most 6 digits behind the point with ap2/],
+  ['a price that JSON cannot hold', `${R}.pricing.amount`, '9007199254.740993', /less than 2\^53/],
+];
+
+describe('authorization.ap2 refuses', () => {
+  refuses(ROWS);
+
+  it('problems of other sections are named in the same run', () => {
+    const changes = { ...keyed({ d: 'x' }), [`${A}.checkout.signingKey`]: 'x', 'server.port': -1 };
+    assert.deepEqual(
+      problems(asking(changes))
+        .map(({ path }) => path)
+        .toSorted(),
+      [`${A}.checkout.signingKey`, `${A}.issuers[0].keys[0]`, 'server.port'],
+    );
+  });
+});
+
+const I = 'authorization.ap2.issuers';
+const ROOT = file('root.pem', createAuthority('One').certificate);
+const LEAF = file('leaf.pem', createAuthority('One').issue().certificate);
+const EMPTY = file('empty.pem', 'nothing');
+const BROKEN = file('broken.pem', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+
+function bank(x5cRoots: readonly string[], id = 'https://bank.example'): Changes {
+  return issuers({ id, x5cRoots });
+}
+
+function remote(jwksUri: string): Changes {
+  return issuers({ id: 'far', jwksUri });
+}
+
+const ISSUERS: readonly Row[] = [
+  ['an issuer without keys', issuers({ id: 'x' }), `${I}[0]`, /exactly one of keys, jwksUri and x5cRoots/],
+  [
+    'an issuer with two sources',
+    issuers({ ...PROVIDER, jwksUri: 'https://far.example/' }),
+    `${I}[0]`,
+    /exactly one of/,
+  ],
+  ['a did:key with other keys', issuers({ ...PROVIDER, id: DID_KEY }), `${I}[0]`, /did:web or did:key needs none/],
+  ['an issuer twice', issuers(PROVIDER, { ...PROVIDER, keys: [jwk('k')] }), `${I}[1].id`, /is there already/],
+  [
+    'the key of one issuer for another',
+    issuers(PROVIDER, { id: 'x', keys: PROVIDER.keys }),
+    `${I}[1].keys`,
+    /must not be the key of authorization\.ap2\.issuers\[0\]\.keys/,
+  ],
+  ['a private member', keyed({ d: 'AAAA' }), `${I}[0].keys[0]`, /must be a public key; it has private members/],
+  [
+    'a curve that is not served',
+    keyed({ crv: 'P-521' }),
+    `${I}[0].keys[0]`,
+    /must be of curve P-256, P-384, secp256k1 or Ed25519/,
+  ],
+  ['a curve that is not the point’s', keyed({ crv: 'secp256k1' }), `${I}[0].keys[0]`, /must be a point of its curve/],
+  ['another algorithm than the curve’s', keyed({ alg: 'ES384' }), `${I}[0].keys[0]`, /must have alg ES256/],
+  ['a key for encryption', keyed({ use: 'enc' }), `${I}[0].keys[0]`, /must be a key for verifying/],
+  ['a key without name', issuers({ ...PROVIDER, keys: [publicHalf(pem())] }), `${I}[0].keys[0]`, /must have a kid/],
+  [
+    'two keys of one name',
+    issuers({ ...PROVIDER, keys: [jwk('k'), jwk('k')] }),
+    `${I}[0].keys[1]`,
+    /must have a kid that no other key here has/,
+  ],
+];
+
+const SOURCES: readonly Row[] = [
+  [
+    'one name at two issuers without iss',
+    issuers({ id: 'x', keys: [jwk('k')], allowKidOnly: true }, { id: 'y', keys: [jwk('k')], allowKidOnly: true }),
+    `${I}[1].keys`,
+    /must not have a kid of authorization\.ap2\.issuers\[0\]/,
+  ],
+  [
+    'remote keys without iss',
+    issuers({ id: 'x', jwksUri: 'https://far.example/', allowKidOnly: true }),
+    `${I}[0].allowKidOnly`,
+    /must be false, or have keys/,
+  ],
+  ['keys over http', remote('http://far.example/jwks.json'), `${I}[0].jwksUri`, /must be https/],
+  ['keys of this machine over http', remote('http://127.0.0.1/jwks.json'), `${I}[0].jwksUri`, /must be https/],
+  ['keys of a file', remote('file:///etc/jwks.json'), `${I}[0].jwksUri`, /absolute http/],
+  ['credentials for keys', remote('https://user:pass@far.example/'), `${I}[0].jwksUri`, /must not have credentials/],
+  [
+    'keys of a cloud’s metadata',
+    remote('https://169.254.169.254/jwks.json'),
+    `${I}[0].jwksUri`,
+    /link-local, metadata/,
+  ],
+  ['a did:web of an address', issuers({ id: 'did:web:169.254.169.254' }), `${I}[0].id`, /did:web with a host name/],
+  ['a did:key that is none', issuers({ id: 'did:key:z123' }), `${I}[0].id`, /did:key of P-256, Ed25519 or secp256k1/],
+  ['roots for a name without host', bank([ROOT], 'bank'), `${I}[0].id`, /must be an https URL with x5cRoots/],
+  [
+    'roots that are not there',
+    bank(['/nowhere.pem']),
+    `${I}[0].x5cRoots[0]`,
+    /can be read: \/nowhere\.pem cannot be read \(ENOENT\)/,
+  ],
+  ['a file without certificates', bank([EMPTY]), `${I}[0].x5cRoots[0]`, /certificates as PEM text/],
+  ['a broken certificate', bank([BROKEN]), `${I}[0].x5cRoots[0]`, /certificates that can be read/],
+  ['a root that is no authority', bank([LEAF]), `${I}[0].x5cRoots[0]`, /authorities only/],
+];
+
+describe('an issuer of mandates is refused', () => refuses(ISSUERS));
+describe('a source of keys is refused', () => refuses(SOURCES));

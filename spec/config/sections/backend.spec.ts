@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Changes, load } from '../document/document.ts';
-import { type Row, refusalsOf } from '../refusals.ts';
+import { load } from '../document/document.ts';
 
 const P = 'backend.passthrough';
 const passthrough = (settings: object) =>
@@ -33,27 +32,6 @@ describe('backend.passthrough', () => {
     const settings = { ...switches, allow: ['/a=b'], allowHeaders: ['x-method'] };
     assert.deepEqual(passthrough({ ...settings, exclude: [] }), { ...settings, include: undefined, exclude: [] });
   });
-
-  const on = (changes: Changes): Changes => ({ [P]: { enabled: true }, ...changes });
-  const ROWS: readonly Row[] = [
-    [
-      'a switch that is no boolean',
-      `${P}.enabled`,
-      'yes',
-      /must be true or false without quotes: true to pass .*; YAML reads yes, no/,
-    ],
-    ['a path without its slash', { [`${P}.include`]: ['/a', 'shop'] }, `${P}.include[1]`, /begins with one \//],
-    ['a whole URL', { [`${P}.include`]: ['http://shop.example/'] }, `${P}.include[0]`, /begins with one \//],
-    [
-      'a path with a query',
-      { [`${P}.exclude`]: ['/a?b=c'] },
-      `${P}.exclude[0]`,
-      /must have no query: a path is passed with any/,
-    ],
-    ['a path with dot segments', { [`${P}.exclude`]: ['/a/../b'] }, `${P}.exclude[0]`, /normal form/],
-    ['a stray brace', { [`${P}.exclude`]: ['/a/{b'] }, `${P}.exclude[0]`, /stray brace/],
-  ];
-  refusalsOf(on, ['shop.example', '/a/{b', 'a?b=c'])(ROWS);
 });
 
 describe('backend.originHeaders', () => {

@@ -8,7 +8,6 @@ import { KEY, KEYS, selling, settings } from './acp.ts';
 const CA = createAuthority('a private authority').certificate;
 const NODES = ['redis-1.internal:6379', '[fd00::2]:6380'];
 const SENTINEL = { name: 'shop', nodes: ['sentinel-1:26379', 'sentinel-2:26379'] };
-const R = 'storage.redis';
 
 const engineOf = (redis: object) => load({ storage: { redis } }).storage.engine;
 
@@ -51,41 +50,6 @@ describe('storage.redis', () => {
     const tls = { ca: `${CA}${createAuthority('another').certificate}` };
     assert.partialDeepStrictEqual(engineOf({ url: 'rediss://h', tls }), { tls });
   });
-
-  const refused: readonly (readonly [rule: string, redis: object, path: string, message: RegExp])[] = [
-    ['no address', { password: 'p' }, R, /exactly one of url, sentinel or cluster/],
-    ['two addresses', { url: 'redis://h', cluster: { nodes: NODES } }, R, /exactly one of url, sentinel or cluster/],
-    ['a query, which would be settings of the client', { url: 'redis://h/0?family=6' }, `${R}.url`, /query/],
-    ['a database that is no number', { url: 'redis://h/shop' }, `${R}.url`, /number of the database/],
-    ['no host', { url: 'redis:///0' }, `${R}.url`, /name a host/],
-    ['port 0', { url: 'redis://h:0' }, `${R}.url`, /port/],
-    ['a password that breaks the URL', { url: 'redis://:a/b@h' }, `${R}.url`, /percent-encode/],
-    ['a password with a number sign', { url: 'redis://:a#b@h' }, `${R}.url`, /percent-encode/],
-    ['a space', { url: 'redis://h /0' }, `${R}.url`, /spaces/],
-    ['a relative socket', { url: 'unix://redis.sock' }, `${R}.url`, /absolute path/],
-    ['a user of the URL without password', { url: 'redis://shop@h' }, `${R}.url`, /without a password/],
-    ['a user without password', { url: 'redis://h', username: 'shop' }, `${R}.password`, /needs a password/],
-    ['passwords in two places', { url: 'redis://:p@h', password: 'p' }, `${R}.password`, /keep both in one place/],
-    ['TLS over a socket', { url: 'unix:///run/r.sock', tls: {} }, `${R}.tls`, /unix socket/],
-    ['a path where a certificate belongs', { url: 'rediss://h', tls: { ca: '/etc/ca.pem' } }, `${R}.tls.ca`, /file:/],
-    ['a damaged certificate', { url: 'rediss://h', tls: { ca: CA.replace('MII', 'MIJ') } }, `${R}.tls.ca`, /PEM/],
-    [
-      'a user for the sentinels without password',
-      { sentinel: { ...SENTINEL, username: 'w' } },
-      `${R}.sentinel.password`,
-      /needs a password/,
-    ],
-    ['a port that is none', { cluster: { nodes: [NODES[0], 'r:70000'] } }, `${R}.cluster.nodes[1]`, /1 to 65535/],
-  ];
-  for (const [rule, redis, path, message] of refused)
-    it(`refuses ${rule}`, () => {
-      const found = problems({ storage: { redis } });
-      assert.deepEqual(
-        found.map((problem) => problem.path),
-        [path],
-      );
-      assert.match(found[0]?.message ?? '', message);
-    });
 
   it('quotes no password in what it refuses', () => {
     for (const redis of [
