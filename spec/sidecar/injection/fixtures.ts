@@ -1,4 +1,7 @@
-/** The pods of `fixtures/`, for every way of injection; those named `refused-…` are refused. */
+/**
+ * The pods of `fixtures/`, for every way of injection; those named `refused-…` are refused. Their
+ * comments `# Said:` have what their authors are told.
+ */
 
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,6 +16,7 @@ interface PodFixture {
   readonly file: string;
   readonly pod: Pod;
   readonly refused: boolean;
+  readonly said: readonly string[];
 }
 
 /** Every fixture, by name. */
@@ -20,10 +24,12 @@ export const POD_FIXTURES: readonly PodFixture[] = globSync('*.yaml', { cwd: FOL
   .sort()
   .map((name) => {
     const file = path.join(FOLDER, name);
+    const text = readFileSync(file, 'utf8');
     return {
       name: path.basename(name, '.yaml'),
       file,
-      pod: parse(readFileSync(file, 'utf8')) as Pod,
+      pod: parse(text) as Pod,
       refused: name.startsWith('refused-'),
+      said: [...text.matchAll(/^# Said: (.*)$/gm)].map(([, line = '']) => line),
     };
   });

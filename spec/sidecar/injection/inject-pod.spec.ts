@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { type Injection, injectPod } from '../../../src/sidecar/injection/inject-pod.ts';
 import { USUAL_OPTIONS } from '../../../src/sidecar/injection/options.ts';
 import type { Container, Pod } from '../../../src/sidecar/injection/pod.ts';
+import { POD_FIXTURES } from './fixtures.ts';
 
 const SHOP: Container = { name: 'shop', image: 'shop:1', ports: [{ name: 'http', containerPort: 8080 }] };
 
@@ -62,13 +63,6 @@ describe('injectPod', () => {
     const again = injected(pod);
     assert.deepEqual(again.pod, pod);
     assert.deepEqual(again.patch, []);
-  });
-
-  it('refuses a pod on the network of its node', () => {
-    assert.deepEqual(injectPod(podOf({}, { hostNetwork: true }), USUAL_OPTIONS), {
-      kind: 'refused',
-      message: "the pod has hostNetwork: its ports would be the node's; remove hostNetwork or the opt-in label",
-    });
   });
 
   it('rebuilds its container from the options, and keeps what others added to it', () => {
@@ -357,3 +351,14 @@ function withGateway(pod: Pod, change: (gateway: Container) => Container): Pod {
   );
   return { ...pod, spec: { ...pod.spec, initContainers } };
 }
+
+describe('the fixtures of injection', () => {
+  for (const { name, pod, refused, said } of POD_FIXTURES)
+    it(`${name} is ${refused ? 'refused' : 'injected'} in its words`, () => {
+      const injection = injectPod(pod, USUAL_OPTIONS);
+      assert.equal(injection.kind, refused ? 'refused' : 'injected');
+      assert.deepEqual(injection.kind === 'refused' ? [injection.message] : injection.warnings, said);
+    });
+
+  it('are all there', () => assert.ok(POD_FIXTURES.length >= 40));
+});

@@ -1,7 +1,20 @@
 import assert from 'node:assert/strict';
-import { afterEach, describe, it } from 'node:test';
+import { afterEach, describe, it, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Monitor, startMonitor } from '../../../src/telemetry/health/monitor.ts';
+import type { TrustHealth } from '../../../src/mandates/ap2/issuers.ts';
+import { openStore } from '../../../src/store/open.ts';
+import {
+  type CheckState,
+  type Monitor,
+  type Observation,
+  observe,
+  renderCheck,
+  startMonitor,
+  UNSEEN,
+  watched,
+} from '../../../src/telemetry/health/monitor.ts';
+import { createLog } from '../../../src/telemetry/log/log.ts';
+import { load } from '../../config/document/document.ts';
 
 describe('a backend that can be called past the gateway', () => {
   let monitor: Monitor;
@@ -157,5 +170,151 @@ describe('a component whose look hangs', () => {
     assert.equal(looks, 2, 'there is no second look beside one that hangs');
     assert.deepEqual(changes, ['redis pass', 'redis warn', 'redis fail']);
     assert.equal((await monitor.readiness()).ready, false);
+  });
+});
+
+/** The looks, and the status after each. */
+interface Course {
+  readonly rule: string;
+  readonly looks: readonly (readonly [atMs: number, found: Observation, status: CheckState['status']])[];
+}
+
+const COURSES: readonly Course[] = [
+  { rule: 'what was never seen working is failing', looks: [[0, 'unreachable', 'fail']] },
+  { rule: 'one good look passes', looks: [[0, 'ok', 'pass']] },
+  {
+    rule: 'the first failure warns, the third in a row fails',
+    looks: [
+      [0, 'ok', 'pass'],
+      [2_000, 'unreachable', 'warn'],
+      [4_000, 'unreachable', 'warn'],
+      [6_000, 'unreachable', 'fail'],
+    ],
+  },
+  {
+    rule: 'a good look in between starts the count again',
+    looks: [
+      [0, 'ok', 'pass'],
+      [2_000, 'unreachable', 'warn'],
+      [4_000, 'ok', 'pass'],
+      [6_000, 'unreachable', 'warn'],
+      [8_000, 'unreachable', 'warn'],
+    ],
+  },
+  {
+    rule: 'ten seconds without a good look fail whatever the count',
+    looks: [
+      [0, 'ok', 'pass'],
+      [9_999, 'unreachable', 'warn'],
+      [10_000, 'unreachable', 'fail'],
+    ],
+  },
+  {
+    rule: 'a store that cannot write fails at once',
+    looks: [
+      [0, 'ok', 'pass'],
+      [2_000, 'unwritable', 'fail'],
+      [4_000, 'ok', 'pass'],
+    ],
+  },
+  {
+    rule: 'degraded warns and never fails',
+    looks: [
+      [0, 'degraded', 'warn'],
+      [2_000, 'degraded', 'warn'],
+      [4_000, 'degraded', 'warn'],
+      [6_000, 'degraded', 'warn'],
+      [60_000, 'ok', 'pass'],
+    ],
+  },
+];
+
+describe('readiness of a component', () => {
+  for (const { rule, looks } of COURSES)
+    it(rule, () => {
+      let state = UNSEEN;
+      for (const [atMs, found, status] of looks) {
+        state = observe(state, found, atMs);
+        assert.equal(state.status, status, `${found} at ${atMs} ms`);
+      }
+    });
+
+  it('details come from the closed vocabulary, and a pass has none', () => {
+    const after = (found: Observation): CheckState => observe(observe(UNSEEN, 'ok', 0), found, 1);
+    assert.deepEqual(renderCheck('redis', 'store', after('ok')), { name: 'redis', status: 'pass' });
+    for (const [name, kind, found, status, detail] of [
+      ['redis', 'store', 'unreachable', 'warn', 'store-unreachable'],
+      ['redis', 'store', 'degraded', 'warn', 'store-degraded'],
+      ['redis', 'store', 'unwritable', 'fail', 'store-unwritable'],
+      ['x402', 'payment-provider', 'unreachable', 'warn', 'payment-provider-unreachable'],
+    ] as const)
+      assert.deepEqual(renderCheck(name, kind, after(found)), { name, status, detail });
+  });
+});
+
+const CAUSE = 'no_keys: https://agents.example (connection refused)';
+
+/** A gateway's readiness over a real store, with this check of the trusted issuers. */
+async function watch(t: TestContext, check?: () => Promise<TrustHealth>): Promise<{ monitor: Monitor; log: string[] }> {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const config = load({});
+  const store = await openStore(
+    { ...config.storage, merchantId: config.merchant.id },
+    createLog('silent', [], { write: () => undefined }),
+  );
+  const log: string[] = [];
+  const monitor = startMonitor({
+    ...watched({ config, store, rail: undefined, ...(check === undefined ? {} : { trust: { check } }) }),
+    gate: { draining: () => false },
+    onChange: (name, { status }, cause) => void log.push(`${name} ${status} ${cause ?? ''}`.trim()),
+  });
+  t.after(async () => {
+    monitor.close();
+    await store.close();
+  });
+  return { monitor, log };
+}
+
+async function round(t: TestContext): Promise<void> {
+  t.mock.timers.tick(2_000);
+  for (let turns = 0; turns < 10; turns += 1) await turn();
+}
+
+describe('the readiness of mandates', () => {
+  it('is not shown by a gateway without mandates', async (t) => {
+    const { monitor } = await watch(t);
+    assert.deepEqual((await monitor.readiness()).authorizationProviders, []);
+  });
+
+  it('passes, warns with old keys and stays ready, and fails without any', async (t) => {
+    let health: TrustHealth = { found: 'ok' };
+    const { monitor, log } = await watch(t, async () => health);
+    const shown = async (): Promise<readonly [boolean, object | undefined]> => {
+      const { ready, authorizationProviders } = await monitor.readiness();
+      assert.equal(authorizationProviders.length, 1);
+      return [ready, authorizationProviders[0]];
+    };
+    assert.deepEqual(await shown(), [true, { name: 'ap2', status: 'pass' }]);
+    health = { found: 'degraded', cause: 'keys_stale: https://agents.example' };
+    await round(t);
+    const degraded = { name: 'ap2', status: 'warn', detail: 'authorization-provider-degraded' };
+    assert.deepEqual(await shown(), [true, degraded]);
+    health = { found: 'unreachable', cause: CAUSE };
+    await round(t);
+    assert.deepEqual(await shown(), [true, { ...degraded, detail: 'authorization-provider-unreachable' }]);
+    await round(t);
+    await round(t);
+    const failed = { name: 'ap2', status: 'fail', detail: 'authorization-provider-unreachable' };
+    assert.deepEqual(await shown(), [false, failed]);
+    health = { found: 'ok' };
+    await round(t);
+    assert.deepEqual(await shown(), [true, { name: 'ap2', status: 'pass' }]);
+    const lines = log.filter((line) => line.startsWith('ap2'));
+    assert.deepEqual(lines, [
+      'ap2 pass',
+      'ap2 warn keys_stale: https://agents.example',
+      `ap2 fail ${CAUSE}`,
+      'ap2 pass',
+    ]);
   });
 });
