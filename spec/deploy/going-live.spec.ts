@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parseConfig } from '../../src/config/load.ts';
 import { configWarnings } from '../../src/config/warnings.ts';
@@ -48,5 +49,19 @@ describe('the examples of docs/going-live.md', () => {
     assert.equal(config.x402?.mode, 'mainnet');
     assert.equal(config.x402?.facilitator.mode === 'remote' && config.x402.facilitator.auth.type, 'cdp');
     assert.deepEqual(configWarnings(config), []);
+  });
+});
+
+const DEPLOY = join(import.meta.dirname, '../../deploy');
+
+describe('the README of the deployment', () => {
+  it('names only files that exist', () => {
+    const paths = [
+      ...readFileSync(join(DEPLOY, 'README.md'), 'utf8').matchAll(
+        /`((?:base|components|overlays|monitoring|compose|bundle|admission)\/[\w./-]*)`/g,
+      ),
+    ];
+    assert.ok(paths.length > 8);
+    for (const [, path = ''] of paths) assert.ok(existsSync(join(DEPLOY, path)), path);
   });
 });

@@ -1,8 +1,85 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { type Check, failed, passed, runChecks, skipped, warned } from '../../../src/cli/doctor/check.ts';
+import type { ConfigObject } from '../../support/config.ts';
 import { prepareGateway } from '../../support/gateway-process.ts';
+import { answerJson, serveHttp } from '../../support/http-server.ts';
 import { acg, acgOnTerminal } from '../acg.ts';
 import { type CheckedWorld, openCheckedWorld } from './checked-world.ts';
+
+const silent = () => undefined;
+const statusesOf = async (checks: readonly Check[]) =>
+  (await runChecks(checks, silent)).map(({ check, status, message }) => `${check} ${status} ${message}`);
+
+describe('the checks of acg doctor', () => {
+  it('run side by side, and are told in their order', async () => {
+    const second = Promise.withResolvers<void>();
+    const told: (readonly string[])[] = [];
+    const checks: Check[] = [
+      {
+        name: 'first',
+        async run() {
+          await second.promise;
+          return passed('one');
+        },
+      },
+      {
+        name: 'second',
+        async run() {
+          second.resolve();
+          return [passed('two'), warned('three', 'act')];
+        },
+      },
+    ];
+    const findings = await runChecks(checks, (names) => told.push(names));
+    assert.deepEqual(findings, [
+      { check: 'first', status: 'PASS', message: 'one' },
+      { check: 'second', status: 'PASS', message: 'two' },
+      { check: 'second', status: 'WARN', message: 'three', remedy: 'act' },
+    ]);
+    assert.deepEqual(
+      told.map(({ length }) => length),
+      [2, 1, 0],
+    );
+  });
+
+  it('are skipped behind one that fails or is skipped, not behind a warning', async () => {
+    const run = async () => passed('ran');
+    const checks: Check[] = [
+      { name: 'warns', run: async () => warned('w', 'act') },
+      { name: 'fails', run: async () => [passed('p'), failed('f', 'act')] },
+      { name: 'skips', run: async () => skipped('s') },
+      { name: 'a', needs: ['warns'], run },
+      { name: 'b', needs: ['warns', 'fails'], run },
+      { name: 'c', needs: ['skips'], run },
+      { name: 'd', needs: ['b'], run },
+    ];
+    assert.deepEqual((await statusesOf(checks)).slice(-4), [
+      'a PASS ran',
+      'b SKIP see fails',
+      'c SKIP see skips',
+      'd SKIP see b',
+    ]);
+  });
+
+  it('fail with what they throw, and when no answer comes in their time', async () => {
+    const checks: Check[] = [
+      {
+        name: 'throws',
+        run() {
+          throw new Error('broken');
+        },
+      },
+      { name: 'hangs', run: () => new Promise(() => undefined) },
+    ];
+    const findings = await runChecks(checks, silent, 50);
+    assert.deepEqual(
+      findings.map(({ check, status, message }) => `${check} ${status} ${message}`),
+      ['throws FAIL broken', 'hangs FAIL no answer within 0.05 s'],
+    );
+  });
+});
 
 const ends = new AsyncDisposableStack();
 let world: CheckedWorld;
@@ -108,5 +185,48 @@ describe('acg doctor', () => {
     assert.match(text, /^FAIL chain node: /m);
     assert.match(text, /^FAIL facilitator: /m);
     for (const secret of [key, password, token]) assert.ok(!text.includes(secret), secret);
+  });
+});
+
+describe('the check of the gateway that runs here', () => {
+  const payTo = privateKeyToAddress(generatePrivateKey());
+  const price = { market_report: { pricing: { amount: '0.02' } } };
+  const cases: readonly (readonly [what: string, changes: ConfigObject, says: RegExp])[] = [
+    ['another payee', { payments: { x402: { payTo } } }, new RegExp(`its payments.x402.payTo is 0x.*, not ${payTo}`)],
+    ['another price', { resources: price }, /it sells market_report for 0\.01 TUSD, not 0\.02 TUSD/],
+    ['a resource that is gone', { resources: { cities: undefined } }, /it sells cities; restart it/],
+    ['another merchant', { merchant: { id: 'other-shop' } }, /its merchant\.id is market-shop, not other-shop/],
+  ];
+  for (const [what, changes, says] of cases)
+    it(`${what} shows in it alone, as a warning`, async () => {
+      const healthy = (await world.examined()).statuses;
+      assert.equal(healthy['running gateway'], 'PASS');
+      const { statuses, text } = await world.examined(changes);
+      assert.deepEqual(statuses, { ...healthy, 'running gateway': 'WARN' });
+      assert.match(text, says);
+      assert.match(text, /runs another configuration: .*; restart it with this configuration/);
+    });
+
+  it('is skipped where nothing listens, and fails where something else does', async () => {
+    const healthy = (await world.examined()).statuses;
+    const free = await world.examined({ server: { port: 1 } });
+    assert.deepEqual(free.statuses, { ...healthy, 'running gateway': 'SKIP' });
+    const stranger = ends.adopt(
+      await serveHttp(({ response }) => answerJson(response, 200, { merchant: 'none' })),
+      ({ stop }) => stop(),
+    );
+    const taken = await world.examined({ server: { port: Number(new URL(stranger.url).port) } });
+    assert.deepEqual(taken.statuses, { ...healthy, 'running gateway': 'FAIL' });
+    assert.match(taken.text, /is taken by something that is no gateway; end it/);
+  });
+
+  it('asks for the host that the gateway serves', async () => {
+    await using own = new AsyncDisposableStack();
+    const { overrides = {}, ports: _ports, ...parts } = world.parts;
+    const server = { allowedHosts: ['shop.example'] };
+    const { start, config } = await prepareGateway(world.folder, { ...parts, overrides: { ...overrides, server } });
+    own.adopt(await start(), async ({ stop }) => void (await stop()));
+    const { statuses } = await world.examined({ server: config['server'] });
+    assert.equal(statuses['running gateway'], 'PASS');
   });
 });

@@ -1,8 +1,85 @@
 import assert from 'node:assert/strict';
+import { BlockList, isIPv6 } from 'node:net';
 import { describe, it } from 'node:test';
 import { ROUTES } from '../routes/table.ts';
 import { type Manifest, pick } from './manifest.ts';
-import { renderComponents } from './rendered.ts';
+import { Development, Production, renderComponents } from './rendered.ts';
+
+interface Peer {
+  readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] };
+  readonly namespaceSelector?: unknown;
+  readonly podSelector?: unknown;
+}
+
+interface Egress {
+  readonly to: readonly Peer[];
+  readonly ports: readonly { readonly protocol: string; readonly port: number }[];
+}
+
+const policy = pick(renderComponents('network-policy-egress'), 'NetworkPolicy', 'merchant-agents-egress');
+const { egress, ...rest } = policy.spec as unknown as {
+  readonly egress: readonly Egress[];
+};
+
+function within(cidr: string, address: string): boolean {
+  const [net = '', length = ''] = cidr.split('/');
+  const family = isIPv6(net) ? 'ipv6' : 'ipv4';
+  if ((family === 'ipv6') !== isIPv6(address)) return false;
+  const block = new BlockList();
+  block.addSubnet(net, Number(length), family);
+  return block.check(address, family);
+}
+
+/** Whether a pod gets out to an address that is no pod's. */
+function passes(address: string, port: number): boolean {
+  return egress.some(
+    ({ to, ports }) =>
+      ports.some((allowed) => allowed.protocol === 'TCP' && allowed.port === port) &&
+      to.some(
+        ({ ipBlock }) =>
+          ipBlock !== undefined &&
+          within(ipBlock.cidr, address) &&
+          !(ipBlock.except ?? []).some((cidr) => within(cidr, address)),
+      ),
+  );
+}
+
+describe('the way out of a pod', () => {
+  it('is closed for pods that have the gateway', () => {
+    assert.deepEqual(rest, {
+      podSelector: { matchLabels: { 'agent-commerce.dev/injected': 'true' } },
+      policyTypes: ['Egress'],
+    });
+  });
+
+  it('leads over TLS to public addresses', () => {
+    for (const address of ['93.184.216.34', '172.32.0.1', '100.63.0.1', '2606:2800:220:1::1']) {
+      assert.ok(passes(address, 443), address);
+      for (const port of [22, 25, 80, 5432, 6379, 8545]) assert.ok(!passes(address, port), `${address}:${port}`);
+    }
+  });
+
+  it('does not lead to private networks, nor to the metadata services of clouds', () => {
+    const metadata = ['169.254.169.254', '100.100.100.200', 'fd00:ec2::254', 'fe80::a9fe:a9fe'];
+    for (const address of [...metadata, '10.0.0.1', '172.16.0.1', '172.31.255.255', '192.168.1.1'])
+      for (const port of [53, 80, 443, 6379]) assert.ok(!passes(address, port), `${address}:${port}`);
+  });
+
+  it('leads to the name service by both protocols', () => {
+    const names = egress.filter(({ ports }) => ports.some(({ port }) => port === 53));
+    assert.deepEqual(
+      names.map(({ ports }) => ports),
+      [
+        [
+          { protocol: 'UDP', port: 53 },
+          { protocol: 'TCP', port: 53 },
+        ],
+      ],
+    );
+    assert.ok(names.every(({ to }) => to.some(({ podSelector }) => podSelector !== undefined)));
+    assert.ok(passes('169.254.20.10', 53));
+  });
+});
 
 interface PathMatch {
   readonly type: 'Exact' | 'PathPrefix';
@@ -125,3 +202,63 @@ describe('the Ingress', () => {
       assert.deepEqual(backend, { service: { name: 'merchant-agents', port: { name: 'http' } } });
   });
 });
+
+for (const { overlay, rendered } of [
+  { overlay: 'development', rendered: new Development() },
+  { overlay: 'production', rendered: new Production() },
+])
+  describe(`the access to a pod of the ${overlay} overlay`, () => {
+    it('is a Service on a port name that only the gateway declares', () => {
+      const [port] = rendered.pick('Service', 'merchant-agents').spec?.ports ?? [];
+      assert.equal(port?.targetPort, 'agent-http');
+      const declaring = rendered.containers.filter(({ ports = [] }) => ports.some(({ name }) => name === 'agent-http'));
+      assert.deepEqual(
+        declaring.map(({ name }) => name),
+        ['agent-commerce-gateway'],
+      );
+    });
+
+    it('never exposes the management port by a Service', () => {
+      for (const { spec } of rendered.objects.filter(({ kind }) => kind === 'Service')) {
+        assert.ok(
+          spec?.ports?.every(
+            ({ port, targetPort }) => ![port, targetPort].some((p) => p === 8403 || p === 'agent-admin'),
+          ),
+        );
+      }
+    });
+
+    it('selects the pods that the component labelled', () => {
+      const labels = rendered.pick('Deployment', 'market-shop').spec?.template?.metadata.labels;
+      assert.equal(labels?.['agent-commerce.dev/injected'], 'true');
+      assert.deepEqual(rendered.pick('Service', 'merchant-agents').spec?.selector, {
+        'agent-commerce.dev/injected': 'true',
+      });
+    });
+
+    it('admits agents on 8402, monitoring on 8403 and no client to the backend, by number', () => {
+      assert.deepEqual(rendered.pick('NetworkPolicy', 'merchant-agents').spec, {
+        podSelector: { matchLabels: { 'agent-commerce.dev/injected': 'true' } },
+        policyTypes: ['Ingress'],
+        ingress: [
+          { ports: [{ protocol: 'TCP', port: 8402 }] },
+          {
+            from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }],
+            ports: [{ protocol: 'TCP', port: 8403 }],
+          },
+        ],
+      });
+    });
+
+    it('lets a node be drained one pod at a time', () => {
+      assert.deepEqual(rendered.pick('PodDisruptionBudget', 'merchant-agents').spec, {
+        maxUnavailable: 1,
+        unhealthyPodEvictionPolicy: 'AlwaysAllow',
+        selector: { matchLabels: { 'agent-commerce.dev/injected': 'true' } },
+      });
+    });
+
+    it('has an account without a token', () => {
+      assert.equal(rendered.pick('ServiceAccount', 'merchant-agents').automountServiceAccountToken, false);
+    });
+  });

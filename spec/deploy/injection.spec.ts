@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,11 +7,15 @@ import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { componentFiles, readManifests, writeYaml } from '../../src/sidecar/injection/component.ts';
+import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
-import { injectObject, type Manifest, titleOf } from '../../src/sidecar/injection/workloads.ts';
+import type { Pod } from '../../src/sidecar/injection/pod.ts';
+import { injectObject, titleOf, type Manifest as Workload } from '../../src/sidecar/injection/workloads.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { POD_FIXTURES } from '../sidecar/injection/fixtures.ts';
-import { kustomize } from './kubectl.ts';
+import { kubectl, kustomize } from './kubectl.ts';
+import { type Manifest, pick } from './manifest.ts';
+import { Development, type Overlay, Production, renderUninjected } from './rendered.ts';
 
 const COMPONENT = fileURLToPath(new URL('../../deploy/components/sidecar', import.meta.url));
 const OVERLAYS = fileURLToPath(new URL('../../deploy/overlays', import.meta.url));
@@ -39,7 +44,7 @@ async function rendered(
 
 function byTitle(objects: readonly unknown[]): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
-    (objects as readonly Manifest[]).map((object) => {
+    (objects as readonly Workload[]).map((object) => {
       const { name } = object['metadata'] as { readonly name: string };
       return [titleOf({ kind: String(object['kind']), name }), object];
     }),
@@ -62,7 +67,7 @@ function generated(objects: readonly unknown[]): Files {
 }
 
 /** A workload of that kind whose pod has these members beside the plain merchant. */
-function workload(kind: string, container: object = {}, spec: object = {}, metadata: object = {}): Manifest {
+function workload(kind: string, container: object = {}, spec: object = {}, metadata: object = {}): Workload {
   const isJob = kind === 'Job';
   return {
     apiVersion: isJob ? 'batch/v1' : 'apps/v1',
@@ -114,7 +119,7 @@ describe('the sidecar component', () => {
     assert.deepEqual(await rendered([object], 'sidecar'), byTitle([object]));
   });
 
-  const unfit: readonly { readonly why: string; readonly object: Manifest; readonly at: RegExp }[] = [
+  const unfit: readonly { readonly why: string; readonly object: Workload; readonly at: RegExp }[] = [
     { why: 'a grace period', object: workload('Deployment', {}, { terminationGracePeriodSeconds: 60 }), at: /Grace/ },
     { why: 'hostNetwork', object: workload('Deployment', {}, { hostNetwork: true }), at: /hostNetwork/ },
     { why: 'another port', object: workload('Deployment', { ports: [{ containerPort: 3000 }] }), at: /containerPort/ },
@@ -220,4 +225,74 @@ describe('a component of acg inject', () => {
         `acg inject --component gateway -f ${merchant} writes it`,
       );
     });
+});
+
+function podTemplate(objects: readonly Manifest[]): Pod {
+  return pick(objects, 'Deployment', 'market-shop').spec?.template as unknown as Pod;
+}
+
+for (const { name, overlay } of [
+  { name: 'dev', overlay: new Development() },
+  { name: 'prod', overlay: new Production() },
+] as const satisfies readonly { readonly name: string; readonly overlay: Overlay }[])
+  describe(`the merchant of overlays/${name}`, () => {
+    const bare = podTemplate(renderUninjected(name));
+    const rendered = podTemplate(overlay.objects);
+
+    it('has probes of its own, and neither hooks nor a gateway', () => {
+      const [container] = bare.spec.containers;
+      assert.ok(container?.livenessProbe?.httpGet !== undefined && container.readinessProbe?.httpGet !== undefined);
+      assert.equal(container.lifecycle, undefined);
+      assert.equal(bare.spec.initContainers, undefined);
+    });
+
+    it('is rendered exactly as injection makes it, with the image and the configuration of the overlay', () => {
+      const config = pick(overlay.objects, 'ConfigMap', 'agent-commerce-gateway-config').metadata.name;
+      const secret = overlay.backendPod.volumes?.find((volume) => volume.name === 'agent-commerce-secret')?.secret;
+      const injection = injectPod(bare, {
+        ...USUAL_OPTIONS,
+        image: overlay.gateway.image,
+        configMap: config,
+        secret: secret?.secretName ?? '',
+      });
+      assert.ok(injection.kind === 'injected', JSON.stringify(injection));
+      assert.deepEqual(rendered, injection.pod);
+      assert.deepEqual(injection.warnings, []);
+    });
+  });
+
+const KUBECTL = kubectl();
+
+/** The pod as the patch library and the types of Kubernetes make it. */
+function patched(file: string, patch: unknown): unknown {
+  const args = ['patch', '--local', '-f', file, '--type', 'json', '-p', JSON.stringify(patch), '-o', 'json'];
+  const { stdout, stderr } = spawnSync(KUBECTL, args, {
+    env: { ...process.env, KUBECONFIG: '/dev/null' },
+    encoding: 'utf8',
+  });
+  assert.notEqual(stdout, '', stderr);
+  return JSON.parse(stdout);
+}
+
+/** Without what decoding and encoding adds: empty members, and the time that no pod has yet. */
+function written(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(written);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name, member]) => member !== null && !(EMPTY.has(name) && Object.keys(member).length === 0))
+      .map(([name, member]) => [name, written(member)]),
+  );
+}
+const EMPTY: ReadonlySet<string> = new Set(['status', 'resources']);
+
+describe('the patch of injection, applied by kubectl', () => {
+  for (const { name, pod, file, refused } of POD_FIXTURES)
+    if (!refused)
+      it(`makes the injected pod of ${name}, with nothing that Kubernetes does not know`, () => {
+        const injection = injectPod(pod, USUAL_OPTIONS);
+        assert.equal(injection.kind, 'injected');
+        if (injection.kind === 'injected')
+          assert.deepEqual(written(patched(file, injection.patch)), written(injection.pod));
+      });
 });
