@@ -7,7 +7,6 @@ import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { NO_CHAIN } from '../support/config.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
-import { callInPlace } from '../support/in-place.ts';
 import { CLIENT_MODES } from '../support/mcp-clients.ts';
 import { buyTool } from '../support/mcp-payer.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
@@ -99,16 +98,6 @@ describe('a facilitator that catalogues what it processes', () => {
     assert.deepEqual(sent, { bazaar: terms.extensions?.['bazaar'] });
   });
 
-  it('lists the address of a purchase in place, for all its values', async () => {
-    const terms = offered(await callInPlace(gateway, 'market_report', { city: 'Lisboa' }));
-    const { entry, sent } = await catalogued(async () => {
-      const answer = await callInPlace(gateway, 'market_report', { city: 'Lisboa' }, await header(terms));
-      assert.equal(answer.status, 200, await answer.text());
-    });
-    assert.equal(entry.resourceUrl, terms.resource.url.replace('Lisboa', ':city'));
-    assert.deepEqual(sent, { bazaar: terms.extensions?.['bazaar'] });
-  });
-
   for (const [name, { connect }] of Object.entries(CLIENT_MODES))
     it(`lists the tool of a purchase by ${name}`, async () => {
       const client = await connect(`${gateway.url}/mcp`);
@@ -140,20 +129,5 @@ describe('a facilitator that catalogues what it processes', () => {
       });
       assert.deepEqual(sent, { bazaar: extensions?.['bazaar'] });
     }
-  });
-
-  it('lists a changed example after a reload, and is told nothing of a resource that is not listed', async () => {
-    gateway.reload(listedWith({ city: 'Porto' }));
-    const buy = async () => {
-      const terms = offered(await gateway.invoke('market_report', BERLIN));
-      return gateway.invoke('market_report', BERLIN, await header(terms));
-    };
-    const { entry } = await catalogued(buy);
-    assert.deepEqual((entry.discoveryInfo.input as { body?: unknown }).body, { city: 'Porto' });
-    gateway.reload({ resources: { market_report: {} } });
-    assert.equal((await buy()).status, 200);
-    const { body } = facilitator.calls.findLast(({ path }) => path === '/settle') ?? assert.fail('nothing was settled');
-    const { paymentPayload } = body as Processed;
-    assert.deepEqual([paymentPayload.extensions, Object.keys(paymentPayload.resource ?? {})], [undefined, ['url']]);
   });
 });

@@ -9,7 +9,6 @@ import { openGateway, type TestGateway, type TestGatewayParts } from '../support
 import { eventually, receiptWhen } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
 import { openTestbed, proofFor as signedProof, type Testbed } from '../support/testbed.ts';
-import { bring, failure } from './bring.ts';
 import { found } from './proofs.ts';
 
 type Call = { readonly id: string; readonly input: object; readonly proof?: string; readonly requestId?: string };
@@ -142,48 +141,4 @@ for (const [store, storage] of Object.entries({
           assert.equal(testbed.backend.executions(key), executed);
           assert.equal((await testbed.income()) - income, UNITS, 'no second settlement');
         });
-
-    it('removed: a signature that is not the payer’s collects nothing, whatever else it brings', async () => {
-      const input = { failures: 1 };
-      const proof = await proofFor('flaky', input);
-      const requestId = `first-${randomUUID()}`;
-      await answerTo(gateway, 'http', { id: 'flaky', input, proof, requestId });
-      await undelivered(requestId);
-      await reopen({ flaky: undefined });
-      const forged = JSON.parse(Buffer.from(proof, 'base64').toString()) as { payload: { signature: string } };
-      forged.payload.signature = `0x${'11'.repeat(64)}1b`;
-      const header = Buffer.from(JSON.stringify(forged)).toString('base64');
-      const plain = await answerTo(gateway, 'http', { id: 'flaky', input });
-      assert.equal(await answerTo(gateway, 'http', { id: 'flaky', input, proof: header }), plain);
-    });
-
-    it('removed, and its method must not be repeated: 409 with what was paid, and the merchant is not called again', async () => {
-      const input = { failures: 1 };
-      const proof = await proofFor('flaky_post', input);
-      const requestId = `first-${randomUUID()}`;
-      await answerTo(gateway, 'http', { id: 'flaky_post', input, proof, requestId });
-      const receipt = await undelivered(requestId);
-      await reopen({ flaky_post: undefined });
-      const body = failure(await bring(gateway, 'flaky_post', input, { proof }), 409, 'PAYMENT_REPLAYED');
-      assert.equal(body.details.state, 'undelivered');
-      assert.equal(body.details.payment?.['externalReference'], receipt.payment?.externalReference);
-      assert.equal(testbed.backend.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 1);
-    });
-
-    it('removed: a request that may be repeated is made before its buyer comes back, and its answer is kept', async () => {
-      const input = { failures: 1 };
-      const proof = await proofFor('flaky', input);
-      const requestId = `first-${randomUUID()}`;
-      await answerTo(gateway, 'http', { id: 'flaky', input, proof, requestId });
-      const receipt = await undelivered(requestId);
-      await reopen({ flaky: undefined });
-      const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
-      await eventually(async () => {
-        const record = await gateway.store.ledger.read(receipt.payment?.replayKey ?? '');
-        return record?.reason === 'answer_kept' ? record : undefined;
-      }, 'the answer to be kept');
-      const answer = await bring(gateway, 'flaky', input, { proof });
-      assert.deepEqual([answer.status, answer.payment?.receiptId], [200, receipt.id]);
-      assert.equal(testbed.backend.executions(key), 2);
-    });
   });

@@ -1,18 +1,41 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { x402Client as AxiosClient, wrapAxiosWithPayment } from '@x402/axios';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import axios from 'axios';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { CURRENCY } from '../support/config.ts';
-import { soldInPlace } from '../support/in-place.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { callInPlace, soldInPlace } from '../support/in-place.ts';
 import { readMetrics } from '../support/read-metrics.ts';
 import { eventsUntil, metadataOf, receiptWhen } from '../support/records.ts';
 import { openTestbed, quoteOf, type Testbed } from '../support/testbed.ts';
 import { type Answered, ask, assertEnvelope } from './ask.ts';
-import { bring, failure, replayed } from './bring.ts';
-import { bringInPlace, proofInPlace } from './in-place.ts';
+import { type Brought, bring, failure, read, replayed } from './bring.ts';
+import { type Call, CHANNELS, type Reply } from './mandate-channels.ts';
+import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
 import { found } from './proofs.ts';
+
+/** A fresh proof for a resource, made from the 402 of its own address. */
+async function proofInPlace({ gateway, buyer }: Pick<Testbed, 'gateway' | 'buyer'>, id: string, input: unknown) {
+  const answer = await callInPlace(gateway, id, input);
+  assert.equal(answer.status, 402);
+  const { payment } = (await answer.json()) as { readonly payment: { readonly envelope: unknown } };
+  return buyer.pay(payment.envelope);
+}
+
+/** A call in place with a proof. */
+async function bringInPlace(
+  gateway: Pick<TestGateway, 'url'>,
+  id: string,
+  input: unknown,
+  { proof, headers = {} }: { readonly proof: string; readonly headers?: Readonly<Record<string, string>> },
+): Promise<Brought> {
+  return read(await callInPlace(gateway, id, input, { 'payment-signature': proof, ...headers }));
+}
 
 /** `market_report` costs 0.01, most others 0.001 of a token with six decimals. */
 const REPORT_UNITS = 10_000n;
@@ -73,16 +96,6 @@ describe('a resource that is sold in place', () => {
     assert.equal(income, REPORT_UNITS + UNITS);
   });
 
-  it('sends the backend the bytes of a JSON body as they came', async () => {
-    const { gateway, buyer, backend } = testbed;
-    backend.forget();
-    const body = '{ "one": 1.0, "hundred": 1e2 }';
-    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
-    const answer = await buyer.fetch(`${gateway.url}/echo`, init);
-    assert.equal(await answer.text(), body);
-    assert.equal(backend.requests[0]?.body.toString(), body);
-  });
-
   it('with a proof of the one address is bought at the other, and collected at both', async () => {
     const { gateway, buyer } = testbed;
     const atInvoke = (proof: string) => bring(gateway, 'market_report', BERLIN, { proof });
@@ -105,23 +118,6 @@ describe('a resource that is sold in place', () => {
       });
       assert.equal(income, REPORT_UNITS);
     }
-  });
-
-  it('with a proof of another resource of the same price buys nothing', async () => {
-    const proof = await proofInPlace(testbed, 'noisy', {});
-    const income = await earned(async () => {
-      const answer = await bringInPlace(testbed.gateway, 'greeting', {}, { proof });
-      const { error } = JSON.parse(answer.bytes.toString()) as { readonly error: { readonly reason: string } };
-      assert.deepEqual([answer.status, error.reason], [402, 'invalid_payment_requirements']);
-    });
-    assert.equal(income, 0n);
-  });
-
-  it('bought for another input: 409 "used", and nothing about the payment', async () => {
-    const proof = await proofInPlace(testbed, 'market_report', BERLIN);
-    assert.equal((await bringInPlace(testbed.gateway, 'market_report', BERLIN, { proof })).status, 200);
-    const other = await bringInPlace(testbed.gateway, 'market_report', { city: 'Lisboa' }, { proof });
-    assert.deepEqual(replayed(other, 'used').details, { state: 'used' });
   });
 
   it('paid and undelivered is collected in place and on invoke, never by a stranger', async () => {
@@ -164,44 +160,6 @@ describe('a resource that is sold in place', () => {
     assert.deepEqual([income, testbed.backend.requests.length], [REPORT_UNITS, 1]);
   });
 
-  it('HEAD with a good proof buys nothing, and leaves the proof as good as it was', async () => {
-    testbed.backend.forget();
-    const proof = await proofInPlace(testbed, 'market_report', BERLIN);
-    const income = await earned(async () => {
-      const [asked, headed] = [
-        await get('/reports/Berlin'),
-        await get('/reports/Berlin', 'HEAD', { 'payment-signature': proof }),
-      ];
-      assert.deepEqual([headed.status, headed.text], [402, '']);
-      const head = ({ headers: { date: _d, 'x-request-id': _i, 'payment-required': offer, ...rest } }: Answered) => ({
-        ...rest,
-        offer: offer?.length,
-      });
-      assert.deepEqual(head(headed), head(asked));
-    });
-    assert.deepEqual([income, testbed.backend.requests.length], [0n, 0]);
-    assert.equal((await bringInPlace(testbed.gateway, 'market_report', BERLIN, { proof })).status, 200);
-  });
-
-  it('is answered whole, whatever its caller has already', async () => {
-    testbed.backend.forget();
-    const proof = await proofInPlace(testbed, 'noisy', {});
-    const headers = {
-      'if-none-match': '"noisy-1"',
-      range: 'bytes=0-1',
-      'if-range': '"noisy-1"',
-      'accept-encoding': 'gzip',
-      cookie: 'a=b',
-    };
-    const answer = await bringInPlace(testbed.gateway, 'noisy', {}, { proof, headers });
-    assert.deepEqual([answer.status, answer.bytes.toString()], [200, '{"noisy":true}']);
-    const sent = testbed.backend.requests[0]?.headers;
-    assert.equal(sent?.['accept-encoding'], 'identity');
-    for (const name of ['if-none-match', 'range', 'if-range', 'cookie']) assert.equal(sent?.[name], undefined, name);
-    const { headers: asked } = await get('/noisy', 'GET', { 'if-none-match': '*' });
-    assert.deepEqual([asked['cache-control'], asked.vary, asked.etag], ['no-store', 'Accept', undefined]);
-  });
-
   it('is refused before there is a price where path, query or precondition cannot be kept', async () => {
     for (const [path, headers, reason] of [
       ['/bytes?size=1&size=2', {}, undefined],
@@ -220,25 +178,118 @@ describe('a resource that is sold in place', () => {
     // The schema says the rest, as on every channel.
     assert.equal((await get(`/reports/${'x'.repeat(65)}`)).status, 400);
   });
+});
 
-  it('is not there in another spelling, and its address serves its methods only', async () => {
-    for (const path of ['/Reports/Berlin', '/reports/Berlin/', '//reports/Berlin', '/reports/a%2fb'])
-      assertEnvelope(await get(path), 'NOT_FOUND');
-    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'QUERY']) {
-      const answer = await get('/reports/Berlin', method);
-      assert.deepEqual([answer.status, answer.headers.allow], [405, 'GET, HEAD, OPTIONS'], method);
-    }
-    const options = await get('/flaky/1', 'OPTIONS');
-    assert.deepEqual([options.status, options.headers.allow], [204, 'GET, HEAD, POST, OPTIONS']);
+describe('headers of the caller that are part of what is bought in place', () => {
+  let testbed: Testbed;
+  before(async () => {
+    const overrides = { backend: { originHeaders: ['cookie', 'authorization'] }, resources: soldInPlace(CURRENCY) };
+    testbed = await openTestbed({ overrides });
+  });
+  after(() => testbed.close());
+  const sent = () => testbed.backend.requests.at(-1)?.headers;
+
+  it('go to the backend, and an answer to one cookie is never collected with another', async () => {
+    const { gateway } = testbed;
+    const proof = await proofInPlace(testbed, 'market_report', BERLIN);
+    const mine = { cookie: 'session=mine', authorization: 'Bearer of the merchant' };
+    const bought = await bringInPlace(gateway, 'market_report', BERLIN, { proof, headers: mine });
+    assert.equal(bought.status, 200);
+    assert.deepEqual([sent()?.cookie, sent()?.authorization], [mine.cookie, mine.authorization]);
+    await receiptWhen(gateway, bought.requestId, true);
+    for (const headers of [{ ...mine, cookie: 'session=other' }, { cookie: mine.cookie }, {}])
+      replayed(await bringInPlace(gateway, 'market_report', BERLIN, { proof, headers }), 'used');
+    replayed(await bring(gateway, 'market_report', BERLIN, { proof }), 'used');
+    const again = await bringInPlace(gateway, 'market_report', BERLIN, { proof, headers: mine });
+    assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [200, 'true']);
+    assert.doesNotMatch(gateway.logLines.join(''), /session=|of the merchant/);
+  });
+});
+
+describe('a gateway that ends after the settlement of a call in place', () => {
+  let testbed: Testbed;
+  const home = mkdtempSync(join(tmpdir(), 'acg-in-place-'));
+  const storage = { sqlite: { path: join(home, 'payments.db') } };
+  const sold = { resources: soldInPlace(CURRENCY) };
+  before(async () => {
+    testbed = await openTestbed({ storage, overrides: sold });
+  });
+  after(async () => {
+    await testbed?.close();
+    rmSync(home, { recursive: true, force: true });
   });
 
-  it('never names the host that its caller names, and never logs its input', async () => {
-    const { headers } = await get('/reports/Secret%20City', 'GET', { host: 'evil.test' });
-    const offer = Buffer.from(String(headers['payment-required']), 'base64').toString();
-    const { url } = (JSON.parse(offer) as { readonly resource: { readonly url: string } }).resource;
-    assert.equal(url, `${testbed.gateway.config.merchant.publicBaseUrl}/reports/Secret%20City`);
-    const log = testbed.gateway.logLines.join('');
-    assert.ok(log.includes('"path":"/reports/{city}"'));
-    assert.doesNotMatch(log, /Secret/);
+  for (const [where, overrides, collect] of [
+    ['in place', sold, bringInPlace],
+    ['on invoke, after the resource was removed', { resources: { held: undefined } }, bring],
+  ] as const)
+    it(`leaves an answer that the next one delivers ${where}: paid once`, async () => {
+      const { backend, chain, buyer, gateway: config } = testbed;
+      const payTo = config.config.x402?.payTo ?? '';
+      const parts = { chain, backendUrl: backend.url, facilitator: { mode: 'local' }, storage, payTo } as const;
+      const first = await openGateway({ ...parts, overrides: sold });
+      const proof = await proofInPlace({ gateway: first, buyer }, 'held', {});
+      const income = await testbed.income();
+      backend.hold();
+      const arrived = backend.nextRequest('/held');
+      const lost = callInPlace(first, 'held', {}, { 'payment-signature': proof }).catch(() => undefined);
+      await arrived;
+      await first.close();
+      await lost;
+      backend.release();
+      const second = await openGateway({ ...parts, overrides });
+      try {
+        const answer = await collect(second, 'held', {}, { proof });
+        assert.deepEqual([answer.status, answer.bytes.toString()], [200, '{"held":true}']);
+        assert.equal((await testbed.income()) - income, UNITS);
+      } finally {
+        await second.close();
+      }
+    });
+});
+
+const GUARDED = { expose: ['http', 'origin'], authorization: { required: ['ap2'] } };
+
+describe('a mandate of a call in place', () => {
+  let testbed: MandateSeller;
+  before(async () => {
+    const resources = { market_report: GUARDED, free_greeting: GUARDED };
+    testbed = await openMandateSeller(['market_report', 'free_greeting'], {}, { overrides: { resources } });
+  });
+  after(() => testbed?.close());
+
+  /** In place is HTTP at another address. */
+  const send = (
+    call: Omit<Call, 'resourceId' | 'input'>,
+    id = 'market_report',
+    input: object = BERLIN,
+  ): Promise<Reply> => {
+    const { gateway } = testbed;
+    const invoke: typeof gateway.invoke = (resourceId, given, headers) =>
+      callInPlace(gateway, resourceId, given, headers);
+    return CHANNELS.http({ ...gateway, invoke }, { resourceId: id, input, ...call });
+  };
+  const asked = async (): Promise<{ readonly proof: string; readonly mandate: string }> => {
+    const { body } = await send({});
+    assert.equal(body.code, 'PAYMENT_REQUIRED');
+    const purchase = testbed.purchaseOf('market_report', 'Market report', BERLIN, '0.01');
+    const proof = await testbed.buyer.pay(body.payment?.envelope);
+    return { proof, mandate: testbed.mandateFor(body, { purchase, payment: true }).header };
+  };
+  const earned = async (run: () => Promise<unknown>): Promise<bigint> => {
+    const income = await testbed.income();
+    await run();
+    return (await testbed.income()) - income;
+  };
+
+  it('is asked for beside the payment, and nothing moves without it', async () => {
+    const { proof, mandate } = await asked();
+    assert.equal(await earned(async () => assert.equal((await send({ proof })).code, 'AUTHORIZATION_REQUIRED')), 0n);
+    const bought = await earned(async () => {
+      const reply = await send({ proof, mandate });
+      assert.equal(reply.code, undefined, reply.raw);
+      assert.ok(reply.receipt !== undefined);
+    });
+    assert.equal(bought, REPORT_UNITS);
   });
 });

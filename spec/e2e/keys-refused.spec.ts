@@ -3,10 +3,8 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { type Brought, bring, failure, read } from './bring.ts';
-import { named } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
-const IDENTIFIER = 'identifier_of-the-buyer_0001';
 
 describe('an invalid key is INPUT_INVALID, before any money moves', () => {
   let testbed: Testbed;
@@ -50,23 +48,4 @@ describe('an invalid key is INPUT_INVALID, before any money moves', () => {
       const free = await send('free_market_report', INPUT, headers);
       assert.equal(free.status, 200, 'and a free resource ignores it');
     });
-
-  it('differs from the payment-identifier', async () => {
-    const proof = await testbed.proof('market_report', INPUT);
-    const answer = await bring(testbed.gateway, 'market_report', INPUT, {
-      proof: named(proof, IDENTIFIER),
-      key: 'another',
-    });
-    assert.equal(failure(answer, 400, 'INPUT_INVALID').details.reason, 'idempotency_keys_differ');
-    assert.equal((await bring(testbed.gateway, 'market_report', INPUT, { proof })).status, 200);
-  });
-
-  it('a payment-identifier outside its grammar makes the proof unreadable, and nothing moves', async () => {
-    const proof = await testbed.proof('market_report', INPUT);
-    for (const id of ['short', 'x'.repeat(129), `${'x'.repeat(16)}!`, 7]) {
-      const answer = await bring(testbed.gateway, 'market_report', INPUT, { proof: named(proof, id) });
-      assert.equal(answer.status, 402);
-    }
-    assert.equal((await bring(testbed.gateway, 'market_report', INPUT, { proof })).status, 200);
-  });
 });

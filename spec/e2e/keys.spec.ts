@@ -5,7 +5,7 @@ import { eventsUntil, receiptWhen } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { type Brought, bring, failure, read, replayed } from './bring.ts';
-import { decode, encode, found, named } from './proofs.ts';
+import { decode, encode, named } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
 const KEY = 'a secret key of the buyer';
@@ -36,12 +36,9 @@ for (const [store, storage] of Object.entries({
 
     const answers: readonly (readonly [string, string, unknown])[] = [
       ['JSON', 'market_report', INPUT],
-      ['CSV', 'price_list', {}],
       ['every header that may be relayed', 'noisy', {}],
-      ['no body', 'nothing', {}],
       ['binary of the largest size that is stored', 'bytes', { size: 262_144 }],
       ['binary without a length', 'bytes', { size: 100_000, undeclared: true }],
-      ['no byte', 'bytes', { size: 0 }],
     ];
     for (const [what, id, input] of answers)
       it(`${what}: status, headers, body and PAYMENT-RESPONSE are equal, no money moves, no call is made`, async () => {
@@ -70,39 +67,6 @@ for (const [store, storage] of Object.entries({
       replayed(await bring(testbed.gateway, 'bytes', input, { proof, key: KEY }), 'delivered');
     });
 
-    it('without it: 409 "delivered" with what was paid; with another key the same', async () => {
-      const proof = await testbed.proof('market_report', INPUT);
-      const first = await bring(testbed.gateway, 'market_report', INPUT, { proof, key: KEY });
-      await receiptWhen(testbed.gateway, first.requestId, true);
-      for (const key of [undefined, 'another key']) {
-        const more = key === undefined ? {} : { key };
-        const body = replayed(await bring(testbed.gateway, 'market_report', INPUT, { proof, ...more }), 'delivered');
-        assert.equal(body.details.payment?.['externalReference'], first.payment?.transaction);
-      }
-    });
-
-    it('a key that comes only later opens nothing: the first call did not have it', async () => {
-      const proof = await testbed.proof('market_report', INPUT);
-      const first = await bring(testbed.gateway, 'market_report', INPUT, { proof });
-      await receiptWhen(testbed.gateway, first.requestId, true);
-      replayed(await bring(testbed.gateway, 'market_report', INPUT, { proof: found(proof), key: KEY }), 'delivered');
-    });
-
-    it('same key and proof, another input: 409 IDEMPOTENCY_CONFLICT; with another key "used"', async () => {
-      const proof = await testbed.proof('market_report', INPUT);
-      const first = await bring(testbed.gateway, 'market_report', INPUT, { proof, key: KEY });
-      await receiptWhen(testbed.gateway, first.requestId, true);
-      const other = { city: 'Lisboa' };
-      const body = failure(
-        await bring(testbed.gateway, 'market_report', other, { proof, key: KEY }),
-        409,
-        'IDEMPOTENCY_CONFLICT',
-      );
-      assert.deepEqual([body.retryable, body.details], [false, undefined]);
-      replayed(await bring(testbed.gateway, 'market_report', other, { proof, key: 'another key' }), 'used');
-      assert.equal((await bring(testbed.gateway, 'market_report', INPUT, { proof, key: KEY })).status, 200);
-    });
-
     it('the payment-identifier of the proof is a key, and equal to the header of the same text', async () => {
       const proof = named(await testbed.proof('market_report', INPUT), IDENTIFIER);
       const first = await bring(testbed.gateway, 'market_report', INPUT, { proof });
@@ -117,26 +81,6 @@ for (const [store, storage] of Object.entries({
         await bring(testbed.gateway, 'market_report', INPUT, { proof: named(proof, 'x'.repeat(16)) }),
         'delivered',
       );
-    });
-
-    it('undelivered: a call without the key cannot collect, a call with it can', async () => {
-      const input = { failures: 1 };
-      const proof = await testbed.proof('flaky_post', input);
-      const idempotent = await bring(testbed.gateway, 'flaky_post', input, { proof, key: KEY });
-      const body = failure(idempotent, 502, 'BACKEND_ERROR');
-      assert.equal(body.details.state, 'undelivered');
-      const getProof = await testbed.proof('flaky', input);
-      failure(await bring(testbed.gateway, 'flaky', input, { proof: getProof, key: KEY }), 502, 'BACKEND_ERROR');
-      for (const more of [{}, { key: 'another key' }]) {
-        const refused = replayed(
-          await bring(testbed.gateway, 'flaky', input, { proof: getProof, ...more }),
-          'undelivered',
-        );
-        assert.equal(refused.details.payment?.['status'], 'settled');
-      }
-      const collected = await bring(testbed.gateway, 'flaky', input, { proof: getProof, key: KEY });
-      assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"delivered":true}']);
-      assert.equal(collected.headers.get('idempotent-replayed'), null, 'it had not been delivered before');
     });
 
     it('a stored answer is one event, resource.requested, and no second receipt', async () => {

@@ -50,24 +50,6 @@ describe('a merchant that wants a payment mandate that is bound to its payment',
     return encode({ ...rest, accepted, payload: { signature, authorization: { ...payload.authorization, nonce } } });
   };
 
-  it('states that in its challenge', async () => {
-    const { required } = (await testbed.challenged()).authorization ?? assert.fail('no challenge');
-    assert.deepEqual([required[0]['paymentMandate'], required[0]['bindPaymentNonce']], ['required', true]);
-  });
-
-  it('refuses a checkout mandate alone', async () => {
-    const asked = await testbed.challenged();
-    const mandate = testbed.mandateFor(asked, { purchase: testbed.report() }).header;
-    const refused = await testbed.send({
-      resourceId: TOOL,
-      input: INPUT,
-      proof: await testbed.proofFor(asked),
-      mandate,
-    });
-    assert.equal(refused.code, 'AUTHORIZATION_INVALID');
-    assert.equal(refused.body.details?.['reason'], 'payment_mandate_required');
-  });
-
   it('refuses any other payment of the same payer, and takes the one', async () => {
     const asked = await testbed.challenged();
     const { header: mandate, paymentMandate = '' } = testbed.mandateFor(asked, testbed.pays());

@@ -85,17 +85,6 @@ describe('a mandate that the store lost', () => {
       const again = await send(testbed.gateway, { ...PURCHASE, proof: await paid(asked), mandate });
       assert.deepEqual(reasonOf(again), ['AUTHORIZATION_REPLAYED', 'replayed'], again.raw);
     });
-
-    it(`is refused for what is free too, over ${channel}`, async () => {
-      const purchase = testbed.purchaseOf(FREE.resourceId, 'Market report', INPUT);
-      const mandate = direct((await send(testbed.gateway, FREE)).body, purchase);
-      const used = await send(testbed.gateway, { ...FREE, mandate });
-      assert.equal(used.code, undefined, used.raw);
-      await forget();
-      const refused = await send(testbed.gateway, { ...FREE, mandate });
-      assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'replayed'], refused.raw);
-      await soon(send, refused, (body) => ({ ...FREE, mandate: direct(body, purchase) }));
-    });
   }
 
   it('is refused under a fresh checkout as well when it is open, the log states why, and the operator may accept it', async () => {

@@ -6,7 +6,7 @@ import { PAYMENT_CHANNEL, type PaymentStep } from '../../src/payments/settlement
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { scrape } from '../telemetry/scrape.ts';
-import { bring, failure } from './bring.ts';
+import { bring } from './bring.ts';
 import { CHANNELS } from './mandate-channels.ts';
 
 const INPUT = { city: 'Berlin' };
@@ -70,34 +70,6 @@ describe('a merchant that is away around a settlement', () => {
       assert.ok((await testbed.income()) > 0n);
     });
 
-  it('shows in readiness as a warning, in the metrics and in the log', async () => {
-    const status = async (): Promise<unknown> => {
-      const ready = await fetch(`${testbed.gateway.url}/ready`);
-      const { backend } = (await ready.json()) as { readonly backend: unknown };
-      return [ready.status, backend];
-    };
-    const warned = async (): Promise<unknown> =>
-      (await scrape(testbed.gateway.managementUrl)).get('acg_component_status{component="backend"}');
-    const logged = (text: string): boolean => testbed.gateway.logLines.some((line) => line.includes(`"${text}`));
-    assert.deepEqual(
-      [await status(), await reachable(), await warned()],
-      [[200, { name: 'backend', status: 'pass' }], 1, 0],
-    );
-    await testbed.backend.stop();
-    failure(
-      await bring(testbed.gateway, 'market_report', INPUT, { proof: await testbed.proof('market_report', INPUT) }),
-      503,
-      'GATEWAY_BUSY',
-    );
-    assert.deepEqual(await status(), [200, { name: 'backend', status: 'warn', detail: 'backend-unreachable' }]);
-    assert.deepEqual([await reachable(), await warned()], [0, 1]);
-    assert.ok(logged('the backend cannot be reached'));
-    await back();
-    while ((await reachable()) !== 1) await pause(20);
-    assert.deepEqual([await status(), await warned()], [[200, { name: 'backend', status: 'pass' }], 0]);
-    assert.ok(logged('the backend can be reached'));
-  });
-
   for (const step of ['settling', 'settled'] as const)
     it(`leaves at "${step}" and comes back in time: a POST is delivered, once`, async () => {
       const proof = await testbed.proof('held_post');
@@ -108,17 +80,4 @@ describe('a merchant that is away around a settlement', () => {
       assert.equal((await answer).status, 200);
       assert.equal(returned?.requests.length, 1);
     });
-
-  it('leaves while the money moves and stays away: nothing was written, so any method is collected later', async () => {
-    const proof = await testbed.proof('held_post');
-    leaveAt('settling');
-    for (let attempt = 0; attempt < 2; attempt += 1) {
-      const body = failure(await bring(testbed.gateway, 'held_post', {}, { proof }), 502, 'BACKEND_ERROR');
-      assert.deepEqual([body.retryable, body.details.reason, body.details.state], [true, 'transport', 'undelivered']);
-    }
-    assert.equal(await testbed.income(), 1_000n);
-    await back();
-    assert.equal((await bring(testbed.gateway, 'held_post', {}, { proof })).status, 200);
-    assert.equal(await testbed.income(), 1_000n);
-  });
 });

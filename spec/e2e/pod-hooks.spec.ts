@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { afterEach, beforeEach, describe, it } from 'node:test';
+import { afterEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { askHook, type HookAnswer } from '../support/hook.ts';
 import { eventually, receiptWhen } from '../support/records.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { seriesIn } from '../telemetry/scrape.ts';
-import { type Brought, bring, failure, read } from './bring.ts';
+import { type Brought, bring, failure } from './bring.ts';
 
 const INPUT = { city: 'Berlin' };
 /** How long a call may run on in these drains, milliseconds. */
@@ -54,27 +54,6 @@ describe('a call that outlives the drain', () => {
       const receipt = await receiptWhen(gateway, requestId, false);
       assert.deepEqual([receipt.delivered, receipt.payment?.status], [false, 'settled']);
     }
-  });
-
-  it('collects with the same proof what it has paid for, once the process is open again', async () => {
-    const { gateway, backend } = await open({ signalComesMs: 50 });
-    const proof = await testbed.proof('held');
-    const { ended } = await heldCall('held', 'collects', proof);
-    await gateway.drain(FINISH_MS);
-    assert.equal((await ended).status, 502);
-    backend.release();
-    await eventually(async () => (gateway.state() === 'open' ? true : undefined), 'the gateway to be open');
-    const collected = await bring(gateway, 'held', {}, { proof });
-    assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"held":true}']);
-  });
-
-  it('is answered where it is free', async () => {
-    const { gateway, backend } = await open();
-    const arrived = backend.nextRequest('/held');
-    const free = gateway.invoke('free_held_post');
-    await arrived;
-    await gateway.drain(FINISH_MS);
-    failure(await read(await free), 502, 'BACKEND_ERROR');
   });
 });
 
@@ -184,26 +163,5 @@ describe('a backend that restarts alone', () => {
       async () => ((await series('acg_lifecycle{state="open"}')) === 1 ? true : undefined),
       'its return',
     );
-  });
-});
-
-describe('a page in a browser', () => {
-  beforeEach(() => open());
-
-  it('closes nothing by a request to a hook', async () => {
-    const { gateway } = testbed;
-    for (const path of ['/drain', '/release'] as const)
-      for (const headers of [
-        {},
-        { origin: 'https://evil.example' },
-        { 'agent-commerce-hook': '1', origin: 'https://evil.example' },
-        { 'agent-commerce-hook': '1', 'sec-fetch-site': 'cross-site' },
-      ]) {
-        const { status, body } = await askHook(gateway.managementUrl, path, headers);
-        assert.deepEqual([status, (JSON.parse(body) as { code: string }).code], [403, 'FORBIDDEN']);
-      }
-    await pause(400);
-    assert.equal(seriesIn(await gateway.metrics.text()).get('acg_lifecycle{state="open"}'), 1);
-    assert.equal((await gateway.invoke('cities')).status, 200);
   });
 });

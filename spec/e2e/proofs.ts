@@ -38,59 +38,25 @@ export interface Mutation {
 
 export const ABSENT = Symbol('absent');
 
-/**
- * Puts `to` (or what it returns, when it depends on the time of the call) at a dotted path, or
- * removes what is there.
- */
+/** Puts `to` at a dotted path, or removes what is there. */
 export function mutate(payload: object, at: string, to: unknown): void {
   const names = at.split('.');
   const last = names.pop() ?? '';
   let parent = payload as Record<string, unknown>;
   for (const name of names) parent = parent[name] as Record<string, unknown>;
   if (to === ABSENT) delete parent[last];
-  else parent[last] = typeof to === 'function' ? (to as () => unknown)() : to;
+  else parent[last] = to;
 }
 
-/** One row for every field of a proof. */
+/** One row for each part of a proof; `verify.spec.ts` has every field. */
 export const MUTATIONS: readonly Mutation[] = [
-  { field: 'x402Version', reason: 'invalid_x402_version', at: 'x402Version', to: 1 },
   {
     field: 'resource.url',
     reason: 'invalid_payment_requirements',
     at: 'resource',
     to: { url: 'https://elsewhere.example/x' },
   },
-  { field: 'accepted.scheme', reason: 'invalid_scheme', at: 'accepted.scheme', to: 'upto' },
-  { field: 'accepted.network', reason: 'invalid_network', at: 'accepted.network', to: 'eip155:1' },
   { field: 'accepted.amount', reason: 'invalid_payment_requirements', at: 'accepted.amount', to: '1' },
-  { field: 'accepted.asset', reason: 'invalid_payment_requirements', at: 'accepted.asset', to: OTHER },
-  { field: 'accepted.payTo', reason: 'invalid_payment_requirements', at: 'accepted.payTo', to: OTHER },
-  {
-    field: 'accepted.maxTimeoutSeconds',
-    reason: 'invalid_payment_requirements',
-    at: 'accepted.maxTimeoutSeconds',
-    to: 9,
-  },
-  { field: 'accepted.extra.name', reason: 'invalid_payment_requirements', at: 'accepted.extra.name', to: 'Other' },
-  { field: 'accepted.extra.version', reason: 'invalid_payment_requirements', at: 'accepted.extra.version', to: '1' },
-  {
-    field: 'accepted.extra.paymentFlow',
-    reason: 'invalid_payment_requirements',
-    at: 'accepted.extra.paymentFlow',
-    to: ABSENT,
-  },
-  {
-    field: 'authorization.from',
-    reason: 'invalid_exact_evm_payload_signature',
-    at: 'payload.authorization.from',
-    to: OTHER,
-  },
-  {
-    field: 'authorization.to',
-    reason: 'invalid_exact_evm_payload_recipient_mismatch',
-    at: 'payload.authorization.to',
-    to: OTHER,
-  },
   {
     field: 'authorization.value, one less',
     reason: 'invalid_exact_evm_payload_authorization_value_mismatch',
@@ -98,52 +64,10 @@ export const MUTATIONS: readonly Mutation[] = [
     to: '9999',
   },
   {
-    field: 'authorization.value, one more',
-    reason: 'invalid_exact_evm_payload_authorization_value_mismatch',
-    at: 'payload.authorization.value',
-    to: '10001',
-  },
-  {
-    field: 'authorization.value as a number',
-    reason: 'invalid_payload',
-    at: 'payload.authorization.value',
-    to: 10_000,
-  },
-  {
-    field: 'authorization.validAfter, in the future',
-    reason: 'invalid_exact_evm_payload_authorization_valid_after',
-    at: 'payload.authorization.validAfter',
-    to: () => String(seconds() + 60),
-  },
-  {
-    field: 'authorization.validAfter, another past',
-    reason: 'invalid_exact_evm_payload_signature',
-    at: 'payload.authorization.validAfter',
-    to: '1',
-  },
-  {
-    field: 'authorization.validBefore, expired',
-    reason: 'invalid_exact_evm_payload_authorization_valid_before',
-    at: 'payload.authorization.validBefore',
-    to: () => String(seconds() - 1),
-  },
-  {
-    field: 'authorization.validBefore, far future',
-    reason: 'invalid_exact_evm_payload_authorization_valid_before',
-    at: 'payload.authorization.validBefore',
-    to: () => String(seconds() + 100_000),
-  },
-  {
     field: 'authorization.nonce',
     reason: 'invalid_exact_evm_payload_signature',
     at: 'payload.authorization.nonce',
     to: `0x${'34'.repeat(32)}`,
-  },
-  {
-    field: 'signature',
-    reason: 'invalid_exact_evm_payload_signature',
-    at: 'payload.signature',
-    to: `0x${'11'.repeat(64)}1b`,
   },
   { field: 'signature, missing', reason: 'invalid_payload', at: 'payload.signature', to: ABSENT },
 ];
@@ -153,16 +77,8 @@ export const MUTATIONS: readonly Mutation[] = [
  * buys, and none of it is sent on.
  */
 export const TOLERATED: readonly Pick<Mutation, 'field' | 'at' | 'to'>[] = [
-  { field: 'resource null', at: 'resource', to: null },
-  { field: 'accepted.extra null', at: 'accepted.extra', to: null },
   { field: 'extensions null', at: 'extensions', to: null },
-  { field: 'an unknown member', at: 'surprise', to: 'unknown-member' },
-  { field: 'an unknown member of the offer', at: 'accepted.surprise', to: 'unknown-member' },
-  { field: 'an unknown member of extra', at: 'accepted.extra.surprise', to: 'unknown-member' },
-  { field: 'an unknown member of the resource', at: 'resource.surprise', to: 'unknown-member' },
-  { field: 'an unknown member of the scheme', at: 'payload.surprise', to: 'unknown-member' },
   { field: 'an unknown member of the authorization', at: 'payload.authorization.surprise', to: 'unknown-member' },
-  { field: 'unknown extensions', at: 'extensions', to: { surprise: 'unknown-member', other: { info: {} } } },
 ];
 
 /** Spellings of one base64 text; only the first is canonical. */

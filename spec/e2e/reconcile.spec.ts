@@ -1,16 +1,34 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { changePaymentInFile } from '../support/documents.ts';
+import { VERSION_LENGTH } from '../../src/store/port/commit.ts';
 import { type FacilitatorCall, relayTo, type Script } from '../support/hostile-facilitator.ts';
 import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/records.ts';
 import { openScriptedTestbed, openTestbed, type ScriptedTestbed, type Testbed } from '../support/testbed.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { decode } from './proofs.ts';
+
+type Content = Readonly<Record<string, unknown>>;
+
+/** Changes a payment in the file of a store as another process would: under another version. */
+function changePaymentInFile(path: string, payId: string, change: Content & { readonly dueAt: number }): boolean {
+  const db = new DatabaseSync(path);
+  try {
+    const changed = db
+      .prepare('UPDATE documents SET version = ?, value = json_patch(value, ?) WHERE key = ?')
+      .run(randomBytes(VERSION_LENGTH / 2).toString('hex'), JSON.stringify(change), `pay:${payId}`).changes;
+    db.prepare("UPDATE entries SET score = ? WHERE list = 'open' AND member = ?").run(change.dueAt, payId);
+    return changed === 1;
+  } finally {
+    db.close();
+  }
+}
 
 const INPUT = { city: 'Berlin' };
 
@@ -24,28 +42,6 @@ describe('a settlement of which the end is unknown', () => {
     ({ testbed: testbed, hostile, official } = world);
   });
   after(() => world?.close());
-
-  it('is answered with 502, never 402, with PAYMENT-RESPONSE "pending" and no time at which to sign anew', async () => {
-    hostile.script({ verify: relayTo(official.url), settle: () => ({ kind: 'reset' }) });
-    const proof = await testbed.proof('market_report', INPUT);
-    const answer = await bring(testbed.gateway, 'market_report', INPUT, { proof });
-    const body = failure(answer, 502, 'PAYMENT_SETTLEMENT_FAILED');
-    assert.deepEqual([body.retryable, body.details], [true, { settlementUncertain: true }]);
-    assert.equal(answer.headers.get('retry-after'), '2');
-    assert.deepEqual(answer.payment, {
-      success: false,
-      transaction: '',
-      network: 'eip155:31337',
-      status: 'pending',
-      provider: 'x402',
-      amount: '0.01',
-      currency: 'TUSD',
-      payer: testbed.buyer.address.toLowerCase(),
-      requestId: answer.requestId,
-      errorReason: 'settlement_pending',
-    });
-    assert.equal(answer.headers.get('payment-required'), null);
-  });
 
   it('and was paid: is found without its buyer, fetched from the backend once, and kept', async () => {
     const sent: FacilitatorCall[] = [];

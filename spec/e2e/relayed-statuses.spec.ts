@@ -7,10 +7,9 @@ import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { CURRENCY } from '../support/config.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { answerJson } from '../support/http-server.ts';
-import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/records.ts';
+import { eventsUntil, receiptWhen } from '../support/records.ts';
 import { sampleResources } from '../support/resources.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
-import { seenHangUp } from '../support/seen-hang-up.ts';
 import { AFTER, SEALING } from '../support/settled-after.ts';
 import { proofFor } from '../support/testbed.ts';
 import { isEnvelope } from './ask.ts';
@@ -108,49 +107,7 @@ describe('a status of the backend that is relayed', () => {
         isRelayed(again, 404);
         assert.deepEqual([again.headers.get('idempotent-replayed'), more, merchant.requests.length], ['true', 0n, 1]);
       });
-
-      it('is delivered over MCP and A2A, with its payment', async () => {
-        const [, paid] = await paidBy(async () => {
-          const input = { status: 404, _payment: await proofOf(id, 404) };
-          const { structuredContent, isError, _meta } = await callTool(gateway.url, id, input);
-          assert.deepEqual([structuredContent, isError], [BODY, undefined]);
-          const delivery = _meta['agent-commerce/delivery'] as { status: number; payment: { success: boolean } };
-          assert.deepEqual([delivery.status, delivery.payment.success], [404, true]);
-
-          const metadata = { 'x402.payment.payload': decode(await proofOf(id, 404)) };
-          const task = await send(gateway.url, message(id, { status: 404 }, { metadata }));
-          assert.deepEqual([task.status.state, dataOf(task)], ['TASK_STATE_COMPLETED', BODY]);
-        });
-        assert.equal(paid, 2n * PRICE_UNITS);
-      });
     });
-
-  it('and sold to a buyer who leaves is collected by the same proof, without a second execution', async () => {
-    merchant.hold();
-    const proof = await proofOf('failing_post', 404);
-    const requestId = 'left-before-404';
-    const leaving = new AbortController();
-    const call = fetch(`${gateway.url}/api/resources/failing_post/invoke`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'payment-signature': proof, 'x-request-id': requestId },
-      body: JSON.stringify({ status: 404 }),
-      signal: leaving.signal,
-    }).catch(() => undefined);
-    await merchant.nextRequest('/fail/404');
-    leaving.abort();
-    await call;
-    await seenHangUp(gateway.url);
-    merchant.release();
-    await eventually(async () => {
-      const { metadata } = await receiptWhen(gateway, requestId, false);
-      return metadata?.answerKept;
-    }, 'the answer to be kept');
-    const [collected, paid] = await paidBy(() => bring(gateway, 'failing_post', { status: 404 }, { proof }));
-    isRelayed(collected, 404);
-    assert.deepEqual([paid, merchant.requests.length], [0n, 1]);
-    const closed = await receiptWhen(gateway, collected.requestId, true);
-    assert.deepEqual(metadataOf(closed), { resumedFrom: requestId });
-  });
 
   for (const [id, status] of [
     ['chosen_after', 409],
@@ -174,12 +131,6 @@ describe('a status of the backend that is relayed', () => {
       });
       assert.deepEqual([paid, merchant.requests.length], [0n, 4]);
     });
-
-  it('unlike another one, of which a call that is not paid tells the class alone', async () => {
-    const [answer, paid] = await paidBy(() => buy('chosen_after', 410));
-    const { details } = failure(answer, 502, 'BACKEND_ERROR');
-    assert.deepEqual([details, paid], [{ reason: 'backend_4xx' }, 0n]);
-  });
 
   it('unlike another one, which fails a paid call: the agent gets what the merchant says, on every channel', async () => {
     const envelopes = [
@@ -207,13 +158,5 @@ describe('a status of the backend that is relayed', () => {
         /^You have paid, and the merchant backend answered 422\. Another call may not change that\. Do not sign a new payment: the same one collects until \d{4}-[\dT:.-]+Z\. What stays undelivered is refunded by the merchant\.$/,
       );
     }
-  });
-
-  it('unlike another one of an operation that cannot be repeated: the merchant refunds it', async () => {
-    const body = failure(await buy('failing_post', 422), 502, 'BACKEND_ERROR');
-    assert.equal(
-      body.message,
-      'You have paid, and the merchant backend answered 422. Do not sign a new payment: this operation cannot be repeated safely, so the merchant refunds it.',
-    );
   });
 });

@@ -1,16 +1,104 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { stringify } from 'yaml';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { createBuyer } from '../support/buyer.ts';
+import { type ConfigObject, type WorldParts, worldConfig } from '../support/config.ts';
 import { startFacilitator } from '../support/facilitator.ts';
+import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import { type MountedVolume, mountVolume } from '../support/mounted-volume.ts';
+import { freePorts } from '../support/ports.ts';
 import { readChallenge } from '../support/purchase.ts';
 import { readMetrics } from '../support/read-metrics.ts';
 import { startRedis } from '../support/redis.ts';
 import { startSampleBackend } from '../support/sample-backend.ts';
-import { type Published, type Replica, startReplica } from './reload-replicas.ts';
+
+/** What is published to a replica at a time. */
+interface Published {
+  /** Price of `market_report`, display units. */
+  readonly price: string;
+  /** The lines of the file with the operator token. */
+  readonly tokens: readonly string[];
+  readonly more?: ConfigObject;
+}
+
+/** One replica and its volumes. */
+interface Replica {
+  readonly process: GatewayProcess;
+  readonly url: string;
+  readonly managementUrl: string;
+  readonly config: MountedVolume;
+  /** Publishes both volumes and resolves when the gateway uses what they hold. */
+  publish(next: Published): Promise<void>;
+  invoke(headers?: Readonly<Record<string, string>>): Promise<Response>;
+  operator(token: string): Promise<number>;
+}
+
+type ReplicaParts = Pick<WorldParts, 'chain' | 'backendUrl' | 'facilitator' | 'storage' | 'payTo'> & {
+  readonly directory: string;
+};
+
+/** The resource whose price changes, and an input for it. */
+const RESOURCE = 'market_report';
+const INPUT = { city: 'Berlin' };
+/** Both replicas sell for one merchant, at one public address. */
+const MERCHANT = { publicBaseUrl: 'https://shop.example' };
+const POLL_MS = 10;
+
+/** The configuration file of a replica. */
+function configText(parts: ReplicaParts, ports: WorldParts['ports'], { price, more = {} }: Published): string {
+  const { directory: _directory, ...world } = parts;
+  const overrides = { merchant: MERCHANT, resources: { [RESOURCE]: { pricing: { amount: price } } }, ...more };
+  return stringify(worldConfig({ ...world, ports, overrides }), { aliasDuplicateObjects: false });
+}
+
+/** Starts a replica with what is published first. */
+async function startReplica(name: string, parts: ReplicaParts, first: Published): Promise<Replica> {
+  const [agents = 0, management = 0] = await freePorts(2);
+  const ports = { agents, management };
+  const textOf = (next: Published): string => configText(parts, ports, next);
+  const lines = (tokens: readonly string[]): string => `${tokens.join('\n')}\n`;
+  const config = await mountVolume(join(parts.directory, name, 'config'), { 'gateway.yaml': textOf(first) });
+  const secret = await mountVolume(join(parts.directory, name, 'secret'), { ADMIN_TOKEN: lines(first.tokens) });
+  const url = `http://127.0.0.1:${agents}`;
+  const process = await startGateway({
+    configPath: join(config.path, 'gateway.yaml'),
+    baseUrl: url,
+    env: { GATEWAY_DRAIN_SECONDS: '0', ADMIN_TOKEN_FILE: join(secret.path, 'ADMIN_TOKEN') },
+  });
+  const operator = async (token: string): Promise<number> => {
+    const { status } = await fetch(`${url}/api/events?limit=1`, { headers: { authorization: `Bearer ${token}` } });
+    return status;
+  };
+  const uses = async ({ price, tokens }: Published): Promise<boolean> => {
+    const listed = (await (await fetch(`${url}/api/resources`)).json()) as Listing;
+    const { pricing } = listed.resources.find(({ id }) => id === RESOURCE) ?? {};
+    return pricing?.amount === price && (await operator(tokens[0] ?? '')) === 200;
+  };
+  return {
+    ...{ process, url, config, operator },
+    managementUrl: `http://127.0.0.1:${management}`,
+    async publish(next) {
+      await secret.publish({ ADMIN_TOKEN: lines(next.tokens) });
+      await config.publish({ 'gateway.yaml': textOf(next) });
+      while (!(await uses(next))) await delay(POLL_MS);
+    },
+    invoke: (headers = {}) =>
+      fetch(`${url}/api/resources/${RESOURCE}/invoke`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(INPUT),
+      }),
+  };
+}
+
+interface Listing {
+  readonly resources: readonly { readonly id: string; readonly pricing?: { readonly amount?: string } }[];
+}
 
 /** Changes of the configuration under load; RELOADS in the environment asks for more. */
 const CHANGES = Number(process.env['RELOADS'] ?? 12);

@@ -94,42 +94,6 @@ describe('the same proof again is answered by its record', () => {
     assert.equal(one, two);
     for (const { body: stream } of answers) await stream?.cancel();
   });
-
-  it('undelivered, a method that may be repeated: collected with the same proof and the same Idempotency-Key', async () => {
-    const proof = await testbed.proof('flaky', { failures: 2 });
-    const before = await testbed.income();
-    const statuses: number[] = [];
-    for (let attempt = 0; attempt < 3; attempt += 1) {
-      const answer = await bring('flaky', { failures: 2 }, proof);
-      statuses.push(answer.status);
-      assert.equal(
-        (
-          JSON.parse(Buffer.from(answer.headers.get('payment-response') ?? '', 'base64').toString()) as {
-            status: string;
-          }
-        ).status,
-        'settled',
-      );
-      await answer.arrayBuffer();
-    }
-    assert.deepEqual(statuses, [502, 502, 200]);
-    assert.equal((await testbed.income()) - before, 1_000n);
-    const keys = testbed.backend.requests
-      .filter(({ url }) => url.startsWith('/flaky'))
-      .map((request) => request.idempotencyKey);
-    assert.equal(new Set(keys).size, 1);
-    assert.match(keys[0] ?? '', /^pay_[A-Za-z0-9_-]{43}$/);
-  });
-
-  it('undelivered, a method that may not be repeated: 409 "undelivered" with what was paid', async () => {
-    const proof = await testbed.proof('flaky_post', { failures: 1 });
-    const first = await bring('flaky_post', { failures: 1 }, proof);
-    assert.equal(first.status, 502);
-    await first.arrayBuffer();
-    const body = await conflict(await bring('flaky_post', { failures: 1 }, proof));
-    assert.deepEqual([body.details.state, body.retryable], ['undelivered', false]);
-    assert.equal(body.details.payment?.['status'], 'settled');
-  });
 });
 
 describe('a settlement whose outcome was lost on the way', () => {

@@ -11,14 +11,13 @@ import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { TOKEN_ABI } from '../../tools/local-world/contracts.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
-import { answerBytes, answerJson, resetConnection } from '../support/http-server.ts';
+import { answerBytes, answerJson } from '../support/http-server.ts';
 import { readMetrics } from '../support/read-metrics.ts';
 import { eventsUntil, eventually, receiptWhen } from '../support/records.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { seenHangUp } from '../support/seen-hang-up.ts';
 import { settledAfter } from '../support/settled-after.ts';
-import { proofFor, type Quote, quoteOf } from '../support/testbed.ts';
-import { cancelCall } from '../world/authorization.ts';
+import { proofFor, type Quote } from '../support/testbed.ts';
 import { type Brought, bring, failure, read, replayed } from './bring.ts';
 import { decode, found } from './proofs.ts';
 
@@ -49,26 +48,7 @@ const FAILURES: Readonly<Record<string, Failing>> = {
     answer: (_, response) => answerJson(response, 500, {}),
     ...{ status: 502, code: 'BACKEND_ERROR', reason: 'backend_5xx' },
   },
-  'answers 404': {
-    answer: (_, response) => answerJson(response, 404, {}),
-    ...{ status: 502, code: 'BACKEND_ERROR', reason: 'backend_4xx' },
-  },
   'does not answer in time': { answer: () => undefined, status: 504, code: 'BACKEND_TIMEOUT', reason: 'timeout' },
-  'sends its caller elsewhere': {
-    answer: (_, response) => void response.writeHead(302, { location: '/' }).end(),
-    ...{ status: 502, code: 'BACKEND_ERROR', reason: 'redirect_not_followed' },
-  },
-  'breaks the connection': {
-    answer: (_, response) => resetConnection(response),
-    ...{ status: 502, code: 'BACKEND_ERROR', reason: 'transport' },
-  },
-  'breaks off its answer': {
-    answer: (_, response) => {
-      response.writeHead(200, { 'content-length': '1000' });
-      response.write('0123456789', () => response.socket?.destroy());
-    },
-    ...{ status: 502, code: 'BACKEND_ERROR', reason: 'transport' },
-  },
   'answers more than can be kept': {
     answer: (_, response) => answerBytes(response, 200, 'text/plain', Buffer.alloc(MOST_BYTES + 1)),
     ...{ status: 502, code: 'BACKEND_ERROR', reason: 'response_too_large' },
@@ -174,28 +154,6 @@ describe('a call that is settled after the backend answered, and that is not pai
     release();
     return answered;
   };
-
-  it('the budget of unpaid work is spent: what was made is still sold to the next proof, and then there is room again', async () => {
-    gateway.reload({ limits: { unpaidWork: { perResource: 1 } } });
-    try {
-      const flow = async (): Promise<unknown> => {
-        const [offer] = (await quoteOf(gateway, ID, CITY)).body.payment.accepts;
-        return (offer?.['extra'] as { readonly paymentFlow?: string } | undefined)?.paymentFlow;
-      };
-      const proof = await proofFor(gateway, buyer, ID, CITY);
-      const earned = await income();
-      const refused = await bringAndEmpty(proof, SIMULATION_FRESH_MS);
-      assert.ok(owed(refused).names);
-      assert.equal(await flow(), 'upfront');
-      await chain.mint(buyer.address, PRICE_UNITS);
-      const bought = await buyAnew(refused);
-      assert.deepEqual([bought.status, bought.bytes.toString()], [200, '{"sold":true}']);
-      assert.deepEqual([(await income()) - earned, backend.requests.length], [PRICE_UNITS, 1]);
-      assert.equal(await flow(), 'authorization');
-    } finally {
-      gateway.reload({});
-    }
-  });
 
   for (const [what, { answer: failing, status, code, reason }] of Object.entries(FAILURES))
     it(`the backend ${what}: no money moves, and the same proof buys later`, async () => {
@@ -308,49 +266,5 @@ describe('a call that is settled after the backend answered, and that is not pai
     const receipt = await receiptWhen(gateway, bought.requestId, true);
     assert.equal(receipt.payment?.replayKey, payIdOf(proof));
     replayed(await buyWith(found(proof)), 'delivered');
-  });
-
-  it('the client leaves, and a stranger with its proof gets nothing', async () => {
-    const proof = await proofFor(gateway, buyer, ID, CITY);
-    const earned = await income();
-    await leave(proof);
-    const stranger = await buyWith(found(proof));
-    assert.notEqual(stranger.status, 200);
-    assert.ok(!stranger.bytes.includes('sold'));
-    assert.equal(await income(), earned);
-    assert.equal((await buyWith(proof)).status, 200);
-    assert.equal(backend.requests.length, 1);
-  });
-
-  it('the client leaves and cancels its proof: the next one buys the answer that was kept', async () => {
-    const proof = await proofFor(gateway, buyer, ID, CITY);
-    const earned = await income();
-    await leave(proof);
-    const { nonce } = decode(proof).payload.authorization as { nonce: `0x${string}` };
-    const sender = privateKeyToAddress(generatePrivateKey());
-    await chain.fundGas(sender);
-    await chain.request('anvil_impersonateAccount', [sender]);
-    await chain.send(sender, chain.token.address, await cancelCall(chain, buyer.account, nonce));
-    const refused = await buyWith(proof);
-    const bought = await buyAnew(refused);
-    assert.deepEqual([bought.status, bought.bytes.toString()], [200, '{"sold":true}']);
-    assert.equal((await income()) - earned, PRICE_UNITS);
-    assert.equal(backend.requests.length, 1, 'the backend was called once in all');
-    assert.ok(await isUnpaid(proof));
-  });
-
-  it('the client leaves until its proof is over: the next one buys the answer that was kept', async () => {
-    const proof = await proofFor(gateway, buyer, ID, CITY);
-    const earned = await income();
-    await leave(proof);
-    aheadMs += WINDOW_MS;
-    await chain.request('evm_increaseTime', [WINDOW_MS / 1_000]);
-    await chain.request('evm_mine', []);
-    const refused = await buyWith(proof);
-    assert.ok(owed(refused).names);
-    const bought = await buyAnew(refused);
-    assert.deepEqual([bought.status, bought.bytes.toString()], [200, '{"sold":true}']);
-    assert.equal((await income()) - earned, PRICE_UNITS);
-    assert.equal(backend.requests.length, 1, 'the backend was called once in all');
   });
 });

@@ -1,28 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { privateKeyToAddress } from 'viem/accounts';
-import { replayKey } from '../../src/payments/x402/wire/proof.ts';
 import { eventually } from '../support/records.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { INPUT, message, TOOL, tool } from '../telemetry/callers.ts';
 import { scrape } from '../telemetry/scrape.ts';
-import { decode } from './proofs.ts';
 
-/**
- * How long there is no gas, seconds: `SECONDS=30 node --test spec/e2e/unfunded.spec.ts` for the
- * whole measurement.
- */
-const OUTAGE_MS = Number(process.env['SECONDS'] ?? 3) * 1_000;
-const BUYERS = 4;
 const CHANNELS = ['http', 'mcp', 'a2a'] as const;
 type Channel = (typeof CHANNELS)[number];
 /** What `market_report` costs. */
 const PRICE_UNITS = 10_000n;
-/** Between two calls of a buyer that repeats, milliseconds. */
-const RETRY_AFTER_MS = 1_000;
-/** Between two calls of a buyer that ignores Retry-After. */
-const IMPATIENT_MS = 100;
 
 interface Answered {
   readonly status: number;
@@ -65,12 +52,6 @@ describe('a relayer without gas under buyers', () => {
     assert.equal(answered.hasPaymentResponse, false, 'nothing was paid');
     if (channel === 'http') assert.deepEqual([answered.status, answered.retryAfter], [503, '1']);
   };
-  const stateOf = async (proof: string): Promise<string | undefined> => {
-    const { from, nonce } = decode(proof).payload.authorization as { readonly from: string; readonly nonce: string };
-    const { chainId, asset = '' } = testbed.gateway.config.x402 ?? {};
-    const payId = replayKey({ chainId: chainId ?? 0, asset, from, nonce });
-    return (await testbed.gateway.store.ledger.read(payId))?.state;
-  };
 
   for (const channel of CHANNELS)
     it(`over ${channel}: 503 with Retry-After, then the same proof is served`, async () => {
@@ -105,53 +86,5 @@ describe('a relayer without gas under buyers', () => {
     assert.equal(await look('warn'), 0);
     await testbed.chain.fundGas(relayer());
     assert.ok((await look('pass')) > 100);
-  });
-
-  it(`${OUTAGE_MS / 1_000} s without gas under ${BUYERS} buyers: no payment beyond what was delivered`, async (t) => {
-    const before = await testbed.income();
-    const counts = { calls: 0, postponed: 0, delivered: 0 };
-    const abandoned: string[] = [];
-    let hasGas = true;
-    /**
-     * A buyer that listens keeps the proof; one that does not signs anew for each call, as the
-     * official client does.
-     */
-    const buy = async (channel: Channel, listens: boolean): Promise<void> => {
-      for (let done = false; !done; ) {
-        const proof = await testbed.proof(TOOL, INPUT);
-        for (;;) {
-          const endedBefore = hasGas;
-          const answered = await call(channel, proof);
-          counts.calls += 1;
-          if (isDelivered(answered)) {
-            counts.delivered += 1;
-            // Every buyer goes on until the gas has gone and come back.
-            done = endedBefore && counts.postponed > 0;
-            break;
-          }
-          assertPostponed(channel, answered);
-          counts.postponed += 1;
-          await delay(listens ? RETRY_AFTER_MS : IMPATIENT_MS);
-          if (listens) continue;
-          abandoned.push(proof);
-          break;
-        }
-      }
-    };
-    const buyers = Array.from({ length: BUYERS }, (_, n) => buy(CHANNELS[n % CHANNELS.length] ?? 'http', n % 2 === 0));
-    hasGas = false;
-    await testbed.chain.request('anvil_setBalance', [relayer(), '0x0']);
-    await delay(OUTAGE_MS);
-    await testbed.chain.fundGas(relayer());
-    hasGas = true;
-    await Promise.all(buyers);
-    // Nothing is left to send: a reconciler sends only what is `settling`.
-    const states = await Promise.all(abandoned.map(stateOf));
-    for (const state of states) assert.ok(state === undefined || state === 'withdrawn', `left as ${state}`);
-    assert.equal((await testbed.gateway.store.census()).uncertain, 0);
-    const withdrawn = states.filter((state) => state === 'withdrawn').length;
-    t.diagnostic(`${JSON.stringify(counts)}, ${abandoned.length} proofs abandoned, ${withdrawn} of them withdrawn`);
-    assert.ok(counts.postponed > BUYERS && abandoned.length > 0);
-    assert.equal((await testbed.income()) - before, BigInt(counts.delivered) * PRICE_UNITS);
   });
 });

@@ -87,7 +87,6 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['X5 I2', 'a proof for another resource of the same price is refused before anything moves'],
     ['X18 I2', 'is found on the chain: the same proof collects, and the buyer pays once'],
   ],
-  'spec/e2e/secrets.spec.ts': [['O7', 'come out in no log line, event, receipt, error or stored value']],
   'spec/e2e/stream-memory.spec.ts': [
     ['O6', 'costs the process less than 8 MB while 100,000 events pass, and the others see every one'],
   ],
