@@ -110,7 +110,7 @@ function judgeAnswers(
  * The work that a proof may buy: its own, and where the money moves after it also that of another
  * proof of the same call, which came to nothing.
  */
-export function worksFor(call: CallStory, proof: ProofStory, work: Evidence['work']): readonly Work[] {
+function worksFor(call: CallStory, proof: ProofStory, work: Evidence['work']): readonly Work[] {
   const proofs = isSettledAfter(call.target.resource) ? call.proofs : [proof];
   return proofs.flatMap(({ merchantKey }) => work.get(merchantKey) ?? []);
 }

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack } from '../catalogue.ts';
-import { type Conversation, converse, echo, HOST, head, JSON_TYPE, type WireAnswer } from '../wire/conversation.ts';
+import { type Conversation, converse, HOST, head, JSON_TYPE, type WireAnswer } from '../wire/conversation.ts';
 
 /** Calls at once: far more than there are slots. */
 const BURST = 400;
@@ -108,53 +107,4 @@ describe('a flood', () => {
       assert.equal(status, 200);
       assert.ok(before < crowd.length / 2, `${before} of ${crowd.length} were answered before the call`);
     });
-
-  attack('D2', 'a call that waits begins as soon as a slot is free', async () => {
-    const held = await hold(SLOTS);
-    const [client] = clients;
-    assert.ok(client);
-    const waiting = client.ask(CALL);
-    // Requests on one listener are taken in the order in which they came.
-    await fetch(`${testbed.gateway.url}/health`);
-    await release(held);
-    assert.equal((await waiting).status, 200);
-  });
-
-  attack('D8', 'refusals are logged in summary lines, not one each', async () => {
-    const isRefusalLine = (line: string): boolean => line.includes('calls were refused');
-    const deadline = performance.now() + DEADLINE_MS;
-    while (!testbed.gateway.logLines.some(isRefusalLine) && performance.now() < deadline) await delay(20);
-    const lines = testbed.gateway.logLines.filter(isRefusalLine);
-    const { shed } = JSON.parse(lines[0] ?? '{}') as { readonly shed?: { readonly in_flight: number } };
-    assert.ok((shed?.in_flight ?? 0) > 0, 'the line says how many');
-    assert.equal(testbed.gateway.logLines.filter((line) => line.includes('"status":503')).length, 0);
-    assert.ok(lines.length < 10, `${lines.length} lines`);
-  });
-
-  attack('D2', 'a refused call is not read, and its connection serves the next one', async () => {
-    const full = await openTestbed({ overrides: { limits: { maxInFlight: 1 } } });
-    const client = await openClient(full.gateway.url);
-    try {
-      const arrived = full.backend.nextRequest('/held');
-      const held = full.gateway.invoke('free_held');
-      await arrived;
-      assert.equal((await client.ask(CALL.slice(0, -2))).status, 503);
-      full.backend.release();
-      assert.equal((await held).status, 200);
-      assert.equal((await client.ask(CALL.slice(-2) + CALL)).status, 200);
-      assert.ok(!client.ended());
-      // The gateway does not wait for a body of unknown length.
-      full.backend.hold();
-      const again = full.backend.nextRequest('/held');
-      const second = full.gateway.invoke('free_held');
-      await again;
-      const { status, headers } = await client.ask(echo(['Transfer-Encoding: chunked'], '1\r\n{\r\n'));
-      assert.deepEqual([status, headers.get('connection')], [503, ['close']]);
-      full.backend.release();
-      await second;
-    } finally {
-      client.close();
-      await full.close();
-    }
-  });
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
-import { AT_BACKEND, comeBack, type Death, dieAt, dieAtBackend, fateOf, startReplica } from './deaths.ts';
-import { callFor, type Ground, type KeyedCall, startGround } from './ground.ts';
+import { comeBack, type Death, dieAt, dieAtBackend, fateOf, startReplica } from './deaths.ts';
+import { callFor, type Ground, startGround } from './ground.ts';
 
 /** Most of the time is waiting for a lease to end. */
 const AT_ONCE = 6;
@@ -35,14 +35,14 @@ describe('a checkout whose gateway on Redis dies', { concurrency: AT_ONCE, timeo
     const then = fate.kept ? 'a replay at once' : fate.waits ? '409 until the lease ends' : 'a first call';
     it(`${operation} at "${at}": ${then}, one answer, the backend called ${fate.asked}x`, async () => {
       const call = await callFor(ground, operation);
-      await dieAt(call, await ground.site({ store: 'redis' }), at);
+      await dieAt(call, await ground.site(), at);
       const earlier = await comeBack(ground, call, fate, replica);
       assert.deepEqual([...new Set(earlier)], fate.waits ? [IN_FLIGHT] : []);
     });
   }
 
   it('with calls of every operation at the backend: 409 until the leases end, one answer each, complete and cancel read back', async () => {
-    const calls = await dieAtBackend(ground, await ground.site({ store: 'redis' }));
+    const calls = await dieAtBackend(ground, await ground.site());
     await Promise.all(
       [...calls].map(async ([death, call]) => {
         const earlier = await comeBack(ground, call, fateOf(death), replica);
@@ -54,48 +54,9 @@ describe('a checkout whose gateway on Redis dies', { concurrency: AT_ONCE, timeo
   it('complete at "after_merchant", and again when the next gateway has read the session back: one order, one answer', async () => {
     const death: Death = { operation: 'completeCheckoutSession', at: 'after_merchant' };
     const call = await callFor(ground, death.operation);
-    const site = await ground.site({ store: 'redis' });
+    const site = await ground.site();
     await dieAt(call, site, 'after_merchant');
     await dieAt(call, site, 'after_read');
     await comeBack(ground, call, fateOf(death), replica);
   });
-});
-
-const ON_SQLITE: readonly Death<Exclude<CheckoutStep, 'after_read'>>[] = [
-  { operation: 'completeCheckoutSession', at: 'after_claim' },
-  { operation: 'completeCheckoutSession', at: 'after_merchant' },
-  { operation: 'completeCheckoutSession', at: 'after_finish' },
-  { operation: 'createCheckoutSession', at: 'after_merchant' },
-  { operation: 'cancelCheckoutSession', at: 'after_finish' },
-];
-
-/**
- * acp 12.9 without Redis: the one gateway dies repeatedly over the same file, then every call is
- * sent again.
- */
-describe('checkouts whose gateway on SQLite died', { concurrency: true, timeout: TIMEOUT_MS }, () => {
-  let ground: Ground;
-  let baseUrl: string;
-  const left = new Map<Death, KeyedCall>();
-  before(async () => {
-    ground = await startGround();
-    const site = await ground.site({ store: 'sqlite' });
-    ({ baseUrl } = site);
-    for (const death of ON_SQLITE) {
-      const call = await callFor(ground, death.operation);
-      left.set(death, call);
-      await dieAt(call, site, death.at);
-    }
-    for (const [death, call] of await dieAtBackend(ground, site)) left.set(death, call);
-    await site.start();
-  });
-  after(() => ground.stop());
-
-  for (const death of [...ON_SQLITE, ...AT_BACKEND]) {
-    const { operation, at } = death;
-    const fate = fateOf(death);
-    it(`${operation} at "${at}": ${fate.kept ? 'replayed' : 'ended'} after the restart, one answer, the backend called ${fate.asked}x`, async () => {
-      await comeBack(ground, left.get(death) ?? assert.fail('no gateway died'), fate, baseUrl);
-    });
-  }
 });

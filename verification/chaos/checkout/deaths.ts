@@ -237,7 +237,7 @@ function documentOf({ text }: Answered): JsonObject {
 }
 
 export async function startReplica(ground: Ground): Promise<GatewayProcess> {
-  const site = await ground.site({ store: 'redis' });
+  const site = await ground.site();
   const gateway = await site.start();
   for (const operation of KEYED_OPERATIONS) await insist(await callFor(ground, operation), site.baseUrl);
   return gateway;

@@ -26,14 +26,9 @@ export interface Ground {
   readonly redis: TestRedis;
   /** Registers an end for `stop`, which runs even when its test fails. */
   keep(end: () => Promise<unknown>): void;
-  /** Prepares a gateway; nothing runs yet. */
-  site(parts: SiteParts): Promise<Site>;
+  /** Prepares a gateway, a replica of all others; nothing runs yet. */
+  site(): Promise<Site>;
   stop(): Promise<void>;
-}
-
-export interface SiteParts {
-  /** Sites on Redis are replicas; each on SQLite is a gateway of its own. */
-  readonly store: 'redis' | 'sqlite';
 }
 
 /** One gateway: its configuration and its store. */
@@ -61,7 +56,7 @@ export async function startGround(): Promise<Ground> {
     backend,
     redis,
     keep,
-    site: (parts) => prepare(shared, parts),
+    site: () => prepare(shared),
     stop: () => started.disposeAsync(),
   };
 }
@@ -73,16 +68,17 @@ async function openSession({ url }: CheckoutBackend): Promise<string> {
   return ((await response.json()) as { readonly id: string }).id;
 }
 
-async function prepare(
-  ground: Pick<Ground, 'redis' | 'keep'> & { readonly backendUrl: string; readonly directory: string },
-  { store }: SiteParts,
-): Promise<Site> {
-  const { backendUrl, directory, redis, keep } = ground;
+async function prepare({
+  backendUrl,
+  directory,
+  redis,
+  keep,
+}: Pick<Ground, 'redis' | 'keep'> & { readonly backendUrl: string; readonly directory: string }): Promise<Site> {
   const prepared = await prepareGateway(directory, {
-    backendUrl: backendUrl,
+    backendUrl,
     chain: NO_CHAIN,
     facilitator: { mode: 'local' },
-    storage: store === 'redis' ? { redis: { url: redis.url } } : undefined,
+    storage: { redis: { url: redis.url } },
     overrides: {
       merchant: { id: `shop-${new URL(backendUrl).port}` },
       payments: undefined,
@@ -92,7 +88,7 @@ async function prepare(
         http: { enabled: false },
         acp: checkoutProtocol({
           auth: { clients: [{ id: 'assistant', tokens: [TOKEN] }] },
-          backend: { operations: operations },
+          backend: { operations },
         }),
       },
     },
