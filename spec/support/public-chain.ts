@@ -3,7 +3,7 @@
  */
 
 import { type Address, type Hex, toHex } from 'viem';
-import { type Chain, connectChain, startChain } from '../../tools/local-world/chain.ts';
+import { type Chain, type ChainAccess, connectChain, startChain } from '../../tools/local-world/chain.ts';
 
 /** A public network and a token of it. */
 export interface PublicNetwork {
@@ -15,16 +15,20 @@ export interface PublicNetwork {
 }
 
 /** Starts a chain that says of itself what the network does. */
-export async function startPublicChain({ chainId, asset, name, version }: PublicNetwork): Promise<Chain> {
+export async function startPublicChain(network: PublicNetwork): Promise<Chain> {
   const chain = await startChain();
+  return { ...chain, ...(await poseAs(chain, network)), chainId: network.chainId };
+}
+
+/** Gives a chain the number and the token of a network. @returns the chain seen through that token */
+export async function poseAs(chain: Chain, { chainId, asset, name, version }: PublicNetwork): Promise<ChainAccess> {
   const code = await chain.request('eth_getCode', [chain.token.address, 'latest']);
   await chain.request('anvil_setCode', [asset, code]);
   // The first two slots of the token.
   for (const [slot, text] of [name, version].entries())
     await chain.request('anvil_setStorageAt', [asset, toHex(slot, { size: 32 }), stored(text)]);
   await chain.request('anvil_setChainId', [chainId]);
-  const token = { ...chain.token, address: asset, name, version };
-  return { ...chain, ...connectChain(chain.rpcUrl, token), chainId };
+  return connectChain(chain.rpcUrl, { ...chain.token, address: asset, name, version });
 }
 
 /** A short string as Solidity keeps it: its bytes, and twice their number in the last byte. */

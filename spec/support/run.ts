@@ -5,19 +5,86 @@
  * and OTEL_* go to the gateway.
  */
 
+import { randomBytes } from 'node:crypto';
 import { createWriteStream, type WriteStream } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { parse } from 'yaml';
+import { ACP_VERSION } from '../../src/checkouts/operations.ts';
 import { TEST_BUYER } from '../../src/payments/pricing/networks.ts';
 import { LOCAL_PAYEE } from '../../tools/local-world/localized.ts';
 import { type MovedBy, requireFreePort, WORLD_PORTS } from '../../tools/local-world/ports.ts';
 import { runUntilStopped } from '../../tools/local-world/session.ts';
 import { type LocalWorld, openLocalWorld } from '../../tools/local-world/world.ts';
-import { type CheckoutShowcase, startCheckoutShowcase } from './acp/showcase.ts';
-import { CURRENCY, NO_CHAIN, worldConfig } from './config.ts';
+import { makeKeys } from '../../tools/mandate/test-keys.ts';
+import { startCheckoutBackend } from './acp/checkout-backend.ts';
+import { type ConfigObject, CURRENCY, NO_CHAIN, worldConfig } from './config.ts';
 import { membersReport, showcaseOnly } from './resources.ts';
 import { startSampleBackend } from './sample-backend.ts';
-import { trustTestKeys } from './test-mandates.ts';
+
+/** The backend, and what a gateway and its first user need to use it. */
+interface CheckoutShowcase {
+  readonly url: string;
+  /** `protocols.acp` of a gateway before it. */
+  readonly protocol: ConfigObject;
+  /**
+   * Commands that open a session, pay it and read it, each on its line: all they need is a shell
+   * and the address of the gateway.
+   */
+  commands(baseUrl: string): readonly string[];
+  stop(): Promise<void>;
+}
+
+const CART = { line_items: [{ id: 'socks' }], currency: 'eur', capabilities: {} };
+const PAYMENT = {
+  payment_data: {
+    handler_id: 'card',
+    instrument: { type: 'card', credential: { type: 'spt', token: 'tok_of_the_buyer' } },
+  },
+};
+/**
+ * The backend numbers its sessions; a repetition of the first command opens no second one.
+ */
+const FIRST_SESSION = 'cs_1';
+
+/** Starts the merchant on a free port, with secrets of this run. */
+async function startCheckoutShowcase(): Promise<CheckoutShowcase> {
+  const { url, stop } = await startCheckoutBackend();
+  const [token, secret] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')];
+  return {
+    url,
+    protocol: {
+      enabled: true,
+      auth: { token },
+      backend: { baseUrl: url },
+      idempotency: { secret },
+      authenticationErrors: true,
+    },
+    commands: (baseUrl) => commands(`${baseUrl}/acp/checkout_sessions`, token),
+    stop,
+  };
+}
+
+function commands(sessions: string, token: string): readonly string[] {
+  const who = `-H 'Authorization: Bearer ${token}' -H 'API-Version: ${ACP_VERSION}'`;
+  const post = (path: string, key: string, body: object) =>
+    `curl -si -w '\\n' '${sessions}${path}' ${who} -H 'Idempotency-Key: ${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+  return [
+    post('', 'my-first-session', CART),
+    post(`/${FIRST_SESSION}/complete`, 'my-first-payment', PAYMENT),
+    `curl -s -w '\\n' '${sessions}/${FIRST_SESSION}' ${who}`,
+  ];
+}
+
+/**
+ * Makes new TEST keys in a folder, as `acg mandate keys` does. @returns the section `authorization`
+ * of a gateway that trusts them
+ */
+async function trustTestKeys(folder: string): Promise<ConfigObject> {
+  await rm(folder, { recursive: true, force: true });
+  const { authorization } = parse(makeKeys(folder)) as ConfigObject;
+  return authorization as ConfigObject;
+}
 
 const { env } = process;
 const DIRECTORY = resolve(env['DATA_DIR'] ?? 'data');

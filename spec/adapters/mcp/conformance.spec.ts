@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { startToolBackend } from '../../support/mcp-backend.ts';
-import { toolGatewayConfig } from '../../support/mcp-config.ts';
 import type { SampleBackend } from '../../support/sample-backend.ts';
 import { startWorld, type World } from '../../support/world.ts';
 import { type ExpectedFailure, failed, readExpectedFailures, runSuite, type SuiteRun } from './conformance-suite.ts';
+import { startToolBackend, toolGatewayConfig } from './tool-testbed.ts';
 
 /** Scenarios that apply to a server of tools, with the least number of checks that must pass. */
 const APPLICABLE: Readonly<Record<string, Readonly<Record<string, number>>>> = {

@@ -3,7 +3,6 @@ import { after, before, describe, it } from 'node:test';
 import { encodePaymentSignatureHeader } from '@x402/core/http';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { withX402Client } from 'agents/x402';
-import { CITIES, MISFIT, SIMPLE_TEXT } from '../../support/mcp-backend.ts';
 import {
   CLIENT_MODES,
   connectFirst,
@@ -12,10 +11,18 @@ import {
   type ToolAnswer,
   type ToolCall,
 } from '../../support/mcp-clients.ts';
-import { PRICE_AMOUNT, PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-config.ts';
 import { buyTool, receiptOf, termsOf, withProof } from '../../support/mcp-payer.ts';
-import { openToolTestbed, type ToolTestbed } from '../../support/mcp-testbed.ts';
-import { NETWORK } from '../../support/mcp-usdc.ts';
+import {
+  CITIES,
+  MISFIT,
+  NETWORK,
+  openToolTestbed,
+  PRICE_AMOUNT,
+  PRICE_UNITS,
+  SIMPLE_TEXT,
+  TOOL_NAMES,
+  type ToolTestbed,
+} from './tool-testbed.ts';
 
 const CARRIERS: Readonly<Record<string, (call: ToolCall, proof: PaymentPayload) => ToolCall>> = {
   'the payload as an object in _meta': withProof,

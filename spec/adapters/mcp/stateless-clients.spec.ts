@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { SIMPLE_TEXT } from '../../support/mcp-backend.ts';
 import { CLIENT_MODES, type Fetch, type McpClient } from '../../support/mcp-clients.ts';
-import { PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-config.ts';
 import { buyTool, receiptOf, withProof } from '../../support/mcp-payer.ts';
-import { openToolTestbed, type ToolTestbed } from '../../support/mcp-testbed.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { openToolTestbed, PRICE_UNITS, SIMPLE_TEXT, TOOL_NAMES, type ToolTestbed } from './tool-testbed.ts';
 
 const WEATHER = { name: 'weather', arguments: { city: 'Berlin' } } as const;
 const PAID_ONCE = { spent: PRICE_UNITS, earned: PRICE_UNITS, requests: 1 } as const;

@@ -5,13 +5,26 @@ import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { createTrustedIssuers, staticIssuer } from '../../../src/mandates/ap2/issuers.ts';
-import { challengeBody } from '../../support/ap2/challenge.ts';
-import { createMint } from '../../support/ap2/mint.ts';
-import { readPresentation } from '../../support/ap2/oracle.ts';
+import { createMint, type Mint } from '../../support/ap2/mint.ts';
+import { hashed, readPresentation } from '../../support/ap2/oracle.ts';
 import { AUDIENCE, freePurchase, purchaseWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
 import type { Wishes } from '../../support/ap2/wishes.ts';
 import { acgMandate, folder } from './acg-mandate.ts';
+
+/**
+ * The body of a 402 that demands a mandate, as ap2 7.4 describes it; changes go into the entry for
+ * AP2.
+ */
+function challengeBody(mint: Mint, wishes: Wishes = {}, changes: JsonObject = {}): JsonObject {
+  const { jwt, jti } = mint.checkout(wishes);
+  const entry = {
+    ...{ method: 'ap2', version: '0.2.0', profile: 'agent-commerce/ap2/checkout/v1', audience: AUDIENCE },
+    ...{ nonce: jti, checkoutJwt: jwt, checkoutHash: hashed(jwt), algorithms: ['ES256'], maxEnvelopeBytes: 12_288 },
+    ...{ paymentMandate: 'optional', bindPaymentNonce: false, ...changes },
+  };
+  return { status: 'payment_required', authorization: { required: [entry] } };
+}
 
 const PAYER = purchaseWith().payment?.payer ?? '';
 /** The commands run on the clock of this machine. */
