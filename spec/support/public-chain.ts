@@ -20,7 +20,10 @@ export async function startPublicChain(network: PublicNetwork): Promise<Chain> {
   return { ...chain, ...(await poseAs(chain, network)), chainId: network.chainId };
 }
 
-/** Gives a chain the number and the token of a network. @returns the chain seen through that token */
+/**
+ * Gives a chain the number and the token of a network. @returns the chain as seen through that
+ * token
+ */
 export async function poseAs(chain: Chain, { chainId, asset, name, version }: PublicNetwork): Promise<ChainAccess> {
   const code = await chain.request('eth_getCode', [chain.token.address, 'latest']);
   await chain.request('anvil_setCode', [asset, code]);
