@@ -37,6 +37,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { headRoom } from './head-room.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
+import { startMonitoring } from './monitoring.ts';
 import {
   mirroredHeaders,
   mountAdapters,
@@ -55,7 +56,6 @@ import {
   type InUse,
   openServices,
   type Services,
-  startMonitoring,
 } from './open-services.ts';
 import { type OpenSigning, openSigning } from './open-signing.ts';
 import { noRoute, plainExpress, plainRouter } from './plain-express.ts';

@@ -1,31 +1,10 @@
 /** Watches what readiness depends on, and shows at `/metrics` what a process knows of itself. */
 
 import release from '../../package.json' with { type: 'json' };
-import type { EventStream } from '../operator/api/stream.ts';
-import type { OpenedLoadShedder } from '../server/limits/load-shedder.ts';
-import type { AnswerBudget } from '../server/limits/load-shedding.ts';
-import type { Fence, Lifecycle } from '../sidecar/lifecycle.ts';
-import type { Monitor } from '../telemetry/health/monitor.ts';
+import { type Monitor, startMonitor, watched } from '../telemetry/health/monitor.ts';
+import { healthLog } from '../telemetry/log/log.ts';
 import { linesLost } from '../telemetry/log/standard-output.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import type { Tracing } from '../telemetry/traces/tracing.ts';
-
-/** Where the values are read. */
-interface ProcessFacts {
-  /** When the present configuration was loaded, Unix milliseconds. */
-  readonly loadedAtMs: () => number;
-  readonly lifecycle: Pick<Lifecycle, 'draining' | 'state'>;
-  readonly fence: Pick<Fence, 'up' | 'facts'>;
-  readonly monitor: Pick<Monitor, 'readiness'>;
-  readonly tracing: Pick<Tracing, 'lost'>;
-  /** Entries that wait for the store. */
-  readonly waiting: Readonly<Record<'event' | 'receipt', () => number>>;
-  /** How often something sealed could not be opened, by what it was. */
-  readonly unreadable: () => Readonly<Record<string, number>>;
-  readonly stream: Pick<EventStream, 'facts'>;
-  readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'shed' | 'waiting'>;
-  readonly budget: Pick<AnswerBudget, 'taken' | 'waiting'>;
-}
+import type { GatewayParts, InUse, Services } from './open-services.ts';
 
 /** The values of `acg_component_status`. */
 const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
@@ -33,14 +12,39 @@ const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
 /** The states of `acg_lifecycle`. */
 const NOWHERE = { open: 0, fenced: 0, draining: 0, drained: 0 } as const;
 
-function positionOf(lifecycle: ProcessFacts['lifecycle'], fence: ProcessFacts['fence']): keyof typeof NOWHERE {
+function positionOf({ lifecycle, fence }: Services): keyof typeof NOWHERE {
   const state = lifecycle.state();
   if (state === 'open') return fence.up() ? 'fenced' : 'open';
   return state === 'drained' ? 'drained' : 'draining';
 }
 
-export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFacts): void {
-  const { lifecycle, fence, monitor, tracing, waiting, unreadable, stream, loadShedding, budget, loadedAtMs } = facts;
+/**
+ * Looks at what readiness depends on, and shows it at `/metrics`. The first
+ * configuration is in use.
+ */
+export function startMonitoring(parts: GatewayParts, services: Services, inUse: InUse): Monitor {
+  const { lifecycle, fence, ingress, backend, loadShedding } = services;
+  const { mandates } = inUse;
+  const monitor = startMonitor({
+    ...watched({
+      ...parts,
+      // Which issuers are trusted may change; whether mandates are accepted does not.
+      trust: mandates && { check: () => (inUse.mandates ?? mandates).trust.check() },
+    }),
+    gate: lifecycle,
+    fenced: () => fence.up(),
+    bypassed: ingress.exposed,
+    backendReachable: backend.reachable,
+    faulty: () => loadShedding.lost() > 0,
+    onChange: healthLog(parts.log),
+  });
+  showProcessGauges(services, monitor, inUse);
+  return monitor;
+}
+
+function showProcessGauges(services: Services, monitor: Monitor, inUse: InUse): void {
+  const { lifecycle, fence, tracing, events, receipts, store, stream, loadShedding, budget } = services;
+  const { gauge, counter } = services.metrics;
   gauge({
     name: 'acg_build_info',
     help: 'Always 1; the release is in the label.',
@@ -50,13 +54,13 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
   gauge({
     name: 'acg_config_loaded_timestamp_seconds',
     help: 'When this process read its configuration. If it is older than your last change, that change is not active.',
-    read: () => loadedAtMs() / 1_000,
+    read: () => inUse.loadedAtMs / 1_000,
   });
   counter({
     name: 'acg_sealed_unreadable_total',
     help: 'Reads of what is sealed in the store that no key of storage.sealing.keys opens, by what it is. The log has the payment.',
     label: 'what',
-    read: unreadable,
+    read: () => store.unreadable?.() ?? {},
   });
   gauge({
     name: 'acg_draining',
@@ -67,7 +71,7 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
     name: 'acg_lifecycle',
     help: 'Where the process is: 1 at one of open, fenced (the backend restarts alone, calls wait), draining, drained.',
     label: 'state',
-    read: () => ({ ...NOWHERE, [positionOf(lifecycle, fence)]: 1 }),
+    read: () => ({ ...NOWHERE, [positionOf(services)]: 1 }),
   });
   gauge({
     name: 'acg_fence_held',
@@ -98,7 +102,7 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
     name: 'acg_waiting_entries',
     help: 'Events and receipts that wait for the store. At 10,000 the oldest are dropped; see acg_dropped_total.',
     label: 'what',
-    read: () => ({ event: waiting.event(), receipt: waiting.receipt() }),
+    read: () => ({ event: events.waiting(), receipt: receipts.waiting() }),
   });
   counter({
     name: 'acg_log_lines_lost_total',

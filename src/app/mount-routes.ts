@@ -33,7 +33,7 @@ import {
 } from '../resources/published.ts';
 import type { CatalogueSettings } from '../resources/settings.ts';
 import { type StaticDocument, staticDocument as staticBytes, staticText } from '../resources/static-document.ts';
-import { ofChannel } from '../server/http/access-record.ts';
+import { note } from '../server/http/access-record.ts';
 import type { PreflightInPlace } from '../server/http/origin.ts';
 import { allowOnly } from '../server/http/request.ts';
 import {
@@ -111,6 +111,19 @@ export function mountAdapters(agents: Router, parts: AdapterParts, purchase: rea
     agents.get(DISCOVERY_PATH, published(checkouts.discovery, new Date(), DISCOVERY_MAX_AGE_S));
     agents.all(DISCOVERY_PATH, allowOnly('GET', 'HEAD'));
   }
+}
+
+/** The handlers of an adapter, after a note of its channel, which refused requests have as well. */
+function ofChannel(channel: Channel, handlers: readonly RequestHandler[]): readonly RequestHandler[] {
+  const [first, ...others] = handlers;
+  if (first === undefined) return [];
+  return [
+    function noteChannelFirst(req, res, next) {
+      note(res, 'channel', channel);
+      return first(req, res, next);
+    },
+    ...others,
+  ];
 }
 
 /** Clients join the mount and an empty path in either way. */

@@ -15,7 +15,7 @@ import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { PassthroughSettings } from '../passthrough/settings.ts';
 import { createUpgrades, noUpgradeEnds } from '../passthrough/upgrades.ts';
 import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
-import { idsOf, noteOutcome, notePassed } from '../server/http/access-record.ts';
+import { idsOf, note, noteOutcome } from '../server/http/access-record.ts';
 import { acceptsPage, escapedHtml, PAGE_CLOSING, PAGE_HEADERS, pageOpening, sendText } from '../server/http/respond.ts';
 import { clientAddress, clientNetwork } from '../server/limits/client-address.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
@@ -136,7 +136,7 @@ export function openPassthrough(parts: PassthroughParts) {
 /** Notes what passes in its access record, and shows failures to people as a page. */
 function withPage(pass: RequestHandler, onFailure: FailureListener): RequestHandler {
   return function passThrough(req, res, next) {
-    notePassed(res);
+    note(res, 'passed', true);
     const { accept } = req.headers;
     return pass(req, res, (thrown) => {
       if (res.headersSent || !acceptsPage(accept)) next(thrown);

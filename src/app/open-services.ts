@@ -4,9 +4,11 @@
  */
 
 import type { GatewayConfig } from '../config/document/config.ts';
+import type { MandateRegister } from '../mandates/register.ts';
 import { openEventStream } from '../operator/api/stream.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
+import { needsMandate } from '../payments/x402/wire/challenge.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
 import { PAYMENT_SIGNATURE } from '../payments/x402/wire/types.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
@@ -17,17 +19,15 @@ import { createAnswerBudget } from '../server/limits/load-shedding.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import { createFence, createLifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/documents/store.ts';
-import { type Monitor, startMonitor, watched } from '../telemetry/health/monitor.ts';
-import { failureLog, healthLog, type Log } from '../telemetry/log/log.ts';
+import type { Monitor } from '../telemetry/health/monitor.ts';
+import { failureLog, type Log } from '../telemetry/log/log.ts';
 import { watchOver } from '../telemetry/metrics/call-metrics.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 import { openIngressCounts } from './ingress-guards.ts';
-import { showProcessGauges } from './monitoring.ts';
 import { loadAdapters } from './mount-routes.ts';
 import type { OpenMandates } from './open-ap2.ts';
 import { allExchanges, openBackend } from './open-backend.ts';
-import { createMandateOpener } from './open-mandates.ts';
 import { openDeliveryRecorder, openPayments } from './open-payments.ts';
 import { openWriteQueues, requireService, startHousekeeping } from './store-keeping.ts';
 
@@ -80,6 +80,32 @@ async function loadEnabled(config: GatewayConfig, store: Store) {
     passing: backend.passthrough === undefined ? undefined : await import('./open-passthrough.ts'),
     loadedAdapters: await loadAdapters(protocols),
     mandateOpener: await createMandateOpener(config, store.mandates),
+  };
+}
+
+/**
+ * Makes the opener of mandates, which all configurations share. AP2 is loaded where the
+ * configuration of the start accepts mandates: to accept them later needs a restart.
+ */
+async function createMandateOpener({ authorization }: Pick<GatewayConfig, 'authorization'>, register: MandateRegister) {
+  const loaded = authorization.ap2 === undefined ? undefined : await import('./open-ap2.ts');
+  const opener = loaded?.createAp2Opener(register);
+  return {
+    /**
+     * Undefined where no mandates are accepted: the pipeline then has no middleware for them.
+     * `before`: of the present configuration. Issuers that stay keep the keys that were fetched.
+     */
+    open(
+      { authorization: { ap2 }, resources }: Pick<GatewayConfig, 'authorization' | 'resources'>,
+      before?: OpenMandates,
+    ): OpenMandates | undefined {
+      if (ap2 !== undefined && opener !== undefined) return opener.open(ap2, before);
+      // The configuration refuses this. Without the check a mistake would sell without mandates.
+      if (resources.some(needsMandate)) throw new Error('a resource requires mandates, and none are accepted');
+      return undefined;
+    },
+    /** Fetches no more keys. */
+    close: async () => opener?.close(),
   };
 }
 
@@ -151,44 +177,6 @@ export async function openServices(parts: GatewayParts, inUse: InUse) {
     ...{ ...shared, store, receipts, mounts, ingress, payments, stream, loadShedding, budget, watch, onFailure },
     ...{ acp, passthrough, exchanges, loadedAdapters, mandateOpener, writeQueues, housekeeping, tracing },
   };
-}
-
-/**
- * Looks at what readiness depends on, and shows it at `/metrics`. The first
- * configuration is in use.
- */
-export function startMonitoring(parts: GatewayParts, services: Services, inUse: InUse): Monitor {
-  const { store, log } = parts;
-  const { lifecycle, fence, ingress, backend, metrics, events, receipts, stream, loadShedding, budget, tracing } =
-    services;
-  const { mandates } = inUse;
-  const { exposed } = ingress;
-  const monitor = startMonitor({
-    ...watched({
-      ...parts,
-      // Which issuers are trusted may change; whether mandates are accepted does not.
-      trust: mandates && { check: () => (inUse.mandates ?? mandates).trust.check() },
-    }),
-    gate: lifecycle,
-    fenced: () => fence.up(),
-    bypassed: exposed,
-    backendReachable: backend.reachable,
-    faulty: () => loadShedding.lost() > 0,
-    onChange: healthLog(log),
-  });
-  showProcessGauges(metrics, {
-    lifecycle,
-    fence,
-    monitor,
-    loadedAtMs: () => inUse.loadedAtMs,
-    tracing,
-    waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
-    unreadable: () => store.unreadable?.() ?? {},
-    stream,
-    loadShedding,
-    budget,
-  });
-  return monitor;
 }
 
 /**

@@ -29,14 +29,7 @@ import type { Agreed } from '../payments/x402/wire/offers.ts';
 import type { PaymentResponse, Proof } from '../payments/x402/wire/types.ts';
 import type { ReceiptAuthorization } from '../receipts/receipt.ts';
 import type { Resource } from '../resources/resource.ts';
-import {
-  accessRecordOf,
-  noteBackend,
-  noteOutcome,
-  notePayment,
-  noteReason,
-  type Outcome,
-} from '../server/http/access-record.ts';
+import { accessRecordOf, note, noteOutcome, notePayment, type Outcome } from '../server/http/access-record.ts';
 
 /** What an adapter read from its protocol's message, in no protocol's words. */
 export interface ReceivedCall {
@@ -227,8 +220,8 @@ function noting(res: Response, responseWriter: ResponseWriter): ResponseWriter {
       noteOutcome(res, error.code);
       notePayment(res, context.payment?.transaction);
       const reason = reasonOfRefusal(error.code, error.details?.reason);
-      if (reason !== undefined) noteReason(res, reason);
-      if (error.cause instanceof Undeliverable) noteBackend(res, error.cause);
+      if (reason !== undefined) note(res, 'reason', reason);
+      if (error.cause instanceof Undeliverable) note(res, 'backend', error.cause);
       responseWriter.failed(error, context);
     },
     relay(answer, options) {

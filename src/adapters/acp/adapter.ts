@@ -10,15 +10,7 @@ import type { createIdempotency } from '../../checkouts/machine.ts';
 import type { Access, Sessions } from '../../checkouts/sessions.ts';
 import type { AcpClient, AcpSettings } from '../../checkouts/settings.ts';
 import { isObject, type Json } from '../../json/types.ts';
-import {
-  type CallIds,
-  idsOf,
-  noteChannel,
-  noteOperation,
-  noteOutcome,
-  type Outcome,
-  onceClosed,
-} from '../../server/http/access-record.ts';
+import { type CallIds, idsOf, note, noteOutcome, type Outcome, onceClosed } from '../../server/http/access-record.ts';
 import { belowMount, ownersOf, rawPath, readHeader } from '../../server/http/request.ts';
 import { clientGone, sendText } from '../../server/http/respond.ts';
 import { clientNetwork } from '../../server/limits/client-address.ts';
@@ -76,10 +68,10 @@ export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
   async function serve(path: string, req: Request, res: Response): Promise<void> {
     const startedAt = performance.now();
     const { operation, sessionId } = routeOf(req.method, path);
-    noteChannel(res, 'acp');
+    note(res, 'channel', 'acp');
     await pass(entrance, req, res);
     const clientId = clientOf(req);
-    noteOperation(res, operation);
+    note(res, 'operation', operation);
     checkVersion(req);
     const keyed = operation === 'getCheckoutSession' ? undefined : { operation, key: idempotencyKeyOf(req) };
     const contentType = keyed === undefined ? undefined : checkMediaType(req);

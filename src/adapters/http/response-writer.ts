@@ -9,7 +9,7 @@ import { shorterResponses } from '../../payments/x402/wire/payment-response.ts';
 import { encodeHeader } from '../../payments/x402/wire/proof.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
-import { noteLeftOut, onceClosed } from '../../server/http/access-record.ts';
+import { note, onceClosed } from '../../server/http/access-record.ts';
 import { takesTrailers } from '../../server/http/request.ts';
 import { endWith, fieldBytes, fieldsBytes, sendError, sendJson } from '../../server/http/respond.ts';
 
@@ -41,7 +41,7 @@ export function httpResponseWriter(
   ): Record<string, string> => {
     if (res.headersSent) return merchant;
     const head = fittingHead(left, merchant, payment, mandateReceipt);
-    if (head.leftOut.length > 0) noteLeftOut(res, head.leftOut);
+    if (head.leftOut.length > 0) note(res, 'leftOut', head.leftOut.join(' '));
     if (head.payment !== undefined) res.setHeader(PAYMENT_RESPONSE, head.payment);
     if (mandateReceipt !== undefined) res.setHeader(MANDATE_RECEIPT, mandateReceipt);
     return head.merchant;

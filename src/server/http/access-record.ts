@@ -139,16 +139,10 @@ export function noteOutcome(res: Response, outcome: Outcome, relaying?: RelayedA
   record.relaying = relaying;
 }
 
-/** Notes why a mandate was refused; the refusal itself is the outcome. */
-export function noteReason(res: Response, reason: string): void {
+/** Notes one fact of the request that this response answers. */
+export function note<Fact extends keyof AccessRecord>(res: Response, fact: Fact, value: AccessRecord[Fact]): void {
   const record = accessRecordOf(res);
-  if (record !== undefined) record.reason = reason;
-}
-
-/** Notes why the backend did not deliver. */
-export function noteBackend(res: Response, fault: BackendFault): void {
-  const record = accessRecordOf(res);
-  if (record !== undefined) record.backend = fault;
+  if (record !== undefined) record[fact] = value;
 }
 
 /** Notes what the answer states about its payment: an empty transaction is none. */
@@ -157,43 +151,6 @@ export function notePayment(res: Response, transaction: string | undefined, refu
   if (record === undefined) return;
   record.transaction = transaction || undefined;
   record.refusal = refusal;
-}
-
-/** Notes which fields of the merchant do not reach the caller. */
-export function noteLeftOut(res: Response, names: readonly string[]): void {
-  const record = accessRecordOf(res);
-  if (record !== undefined) record.leftOut = names.join(' ');
-}
-
-/** Notes that a request belongs to this channel. */
-export function noteChannel(res: Response, channel: Channel): void {
-  const record = accessRecordOf(res);
-  if (record !== undefined) record.channel = channel;
-}
-
-/** Notes that a request passes to the backend without being sold. */
-export function notePassed(res: Response): void {
-  const record = accessRecordOf(res);
-  if (record !== undefined) record.passed = true;
-}
-
-/** Notes the operation of a checkout call whose caller is known. */
-export function noteOperation(res: Response, operation: string): void {
-  const record = accessRecordOf(res);
-  if (record !== undefined) record.operation = operation;
-}
-
-/** The handlers of an adapter, after a note of its channel, which refused requests have as well. */
-export function ofChannel(channel: Channel, handlers: readonly RequestHandler[]): readonly RequestHandler[] {
-  const [first, ...others] = handlers;
-  if (first === undefined) return [];
-  return [
-    function noteChannelFirst(req, res, next) {
-      noteChannel(res, channel);
-      return first(req, res, next);
-    },
-    ...others,
-  ];
 }
 
 /** What a caller's X-Request-Id may be (specification 8). */

@@ -20,17 +20,18 @@ const WITH_PORT = /^(?:([^:[\]]+)|\[([^[\]]+)\])(?::\d{1,5})?$/;
  * one before.
  */
 export function clientNetwork(trustProxy: number): ClientOf {
-  return function clientOf(req) {
-    const peer = networkOf(req.socket.remoteAddress ?? '') ?? UNKNOWN;
-    return trustProxy === 0 ? peer : forwardedFor(req.headers['x-forwarded-for'], trustProxy, peer, networkOf);
-  };
+  return clientBy(trustProxy, networkOf);
 }
 
 /** The same with the whole address, which the backend of a passed request gets. */
 export function clientAddress(trustProxy: number): ClientOf {
+  return clientBy(trustProxy, addressOf);
+}
+
+function clientBy(trustProxy: number, read: (address: string) => string | undefined): ClientOf {
   return function clientOf(req) {
-    const peer = addressOf(req.socket.remoteAddress ?? '') ?? UNKNOWN;
-    return trustProxy === 0 ? peer : forwardedFor(req.headers['x-forwarded-for'], trustProxy, peer, addressOf);
+    const peer = read(req.socket.remoteAddress ?? '') ?? UNKNOWN;
+    return trustProxy === 0 ? peer : forwardedFor(req.headers['x-forwarded-for'], trustProxy, peer, read);
   };
 }
 

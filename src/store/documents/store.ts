@@ -60,15 +60,14 @@ export interface Engine extends Pick<Store, 'name' | 'work' | 'close'> {
 }
 
 /** `epoch`: what an empty register of mandates begins with, by default now. */
-export function storeOver(
-  engine: Engine,
-  limits: StoreLimits,
-  health: {
-    readonly epoch: RegisterEpoch | undefined;
-    readonly log: { warn(fields: object, message: string): void } | undefined;
-    readonly unanswered: 'unreachable' | 'unwritable';
-  },
-): Store {
+interface HealthParts {
+  readonly epoch: RegisterEpoch | undefined;
+  readonly log: { warn(fields: object, message: string): void } | undefined;
+  /** What it means that there was no answer. */
+  readonly unanswered: 'unreachable' | 'unwritable';
+}
+
+export function storeOver(engine: Engine, limits: StoreLimits, health: HealthParts): Store {
   const { name, commits, feed, work, close } = engine;
   const transact = createTransact(commits);
   const book = documentBook(commits, transact, limits);
@@ -125,22 +124,12 @@ const LOST =
 
 /**
  * Writes and reads back: a read-only replica and a full disk still answer reads. Only a process
- * that has seen an epoch can tell a store that lost its data from a new one. `epoch`: what an empty
- * register begins with, by default now. `unanswered`: what it means that there was no answer. Never
- * rejects.
+ * that has seen an epoch can tell a store that lost its data from a new one. Never rejects.
  */
 function documentHealth(
   store: Commits,
   transact: Transact,
-  {
-    epoch: first,
-    log,
-    unanswered,
-  }: {
-    readonly epoch: RegisterEpoch | undefined;
-    readonly log: { warn(fields: object, message: string): void } | undefined;
-    readonly unanswered: 'unreachable' | 'unwritable';
-  },
+  { epoch: first, log, unanswered }: HealthParts,
 ): () => Promise<StoreHealth> {
   let known: number | undefined;
   return async function check() {
