@@ -1,17 +1,33 @@
 import assert from 'node:assert/strict';
+import querystring from 'node:querystring';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
 import request from 'supertest';
-import { openRoutes, operationsOf, ownPaths } from '../../src/app/open-routes.ts';
+import {
+  callersPath,
+  openAppProbes,
+  openRoutes,
+  operationsOf,
+  ownPathFinder,
+  ownPaths,
+  samplePath,
+  shadowedPaths,
+  soldTargets,
+} from '../../src/app/open-routes.ts';
 import { noRoute, plainExpress } from '../../src/app/plain-express.ts';
 import { operatorRoutes } from '../../src/operator/api/routes.ts';
 import { takeRoute } from '../../src/passthrough/route.ts';
 import { errorHandler } from '../../src/pipeline/middleware/error-handler.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
+import { pathShape } from '../../src/resources/url-template.ts';
 import { identify, idPrefixes } from '../../src/server/http/access-record.ts';
 import { belowPath } from '../../src/server/http/request.ts';
 import { type Changes, load } from '../config/document/document.ts';
 import { selling } from '../config/sections/acp.ts';
 import { asking, pem } from '../config/sections/ap2.ts';
+import { send, sharedRoutes } from '../routes/world.ts';
+import { message, tool } from '../telemetry/callers.ts';
+import { passing, resource } from './routes.ts';
 
 const R = 'resources.report';
 const PASSTHROUGH: Changes = { 'backend.passthrough': { enabled: true } };
@@ -173,5 +189,232 @@ describe('operator routes without a token', () => {
     const [passed, ...routes] = await answers(PASSTHROUGH, ['/api/nowhere', ...closed]);
     assert.deepEqual(passed, [200, 'the backend']);
     for (const route of routes) assert.deepEqual(route, none);
+  });
+});
+
+describe('the path that callers have', () => {
+  for (const [template, prefix, path] of [
+    ['/reports/{city}?format=json', '', '/reports/{city}'],
+    ['/v1/reports', '/v1', '/reports'],
+    ['/v1/', '/v1', '/'],
+    ['/v10/reports', '/v1', undefined],
+    ['/v1', '/v1', undefined],
+  ] as const)
+    it(`of ${template} behind ${prefix || 'no path'} is ${path ?? 'none'}`, () =>
+      assert.equal(callersPath(template, prefix), path));
+});
+
+it('paths have one shape when their letters and parameters differ in name alone', () => {
+  assert.equal(pathShape('/Reports/{city}.csv'), pathShape('/reports/{town}.csv'));
+  assert.notEqual(pathShape('/reports/{city}'), pathShape('/reports/city'));
+  assert.equal(samplePath('/a/{b}-{c}/d'), '/a/x-x/d');
+});
+
+describe('the path of the gateway at which a path lies', () => {
+  const config = load({ 'protocols.mcp.enabled': true });
+  for (const [path, own] of [
+    ['/health', '/health'],
+    ['/health/', undefined],
+    ['/health/deep', undefined],
+    ['/{page}', '/health'],
+    ['/he{rest}', '/health'],
+    ['/hea{rest}lthy', undefined],
+    ['/{a}/{b}', '/.well-known/agent-commerce'],
+    ['/api/{b}', '/api/resources'],
+    ['/{a}/agent-commerce', '/.well-known/agent-commerce'],
+    ['/mcp', '/mcp'],
+    ['/mcp/x/y', '/mcp'],
+    ['/mcps', undefined],
+    ['/MCP', undefined],
+    ['/api', undefined],
+    ['/api/shop', undefined],
+    ['/', '/'],
+    ['/shop', undefined],
+  ] as const)
+    it(`${path} is ${own ?? 'none'}`, () => assert.equal(ownPathFinder(config)(path), own));
+});
+
+it('what is shadowed are paths of resources and of include, behind the base URL', () => {
+  const config = load({
+    'backend.baseUrl': 'http://127.0.0.1:3000/v1',
+    ...passing({ include: ['/shop', '/console/x'] }),
+    ...resource('b', 'GET', '/ready'),
+    ...resource('orders', 'GET', '/{kind}/resources/{id}'),
+  });
+  assert.deepEqual(shadowedPaths(config), [
+    { setting: 'resources.b.backend.path', path: '/ready', by: '/ready', partly: false },
+    { setting: 'resources.orders.backend.path', path: '/{kind}/resources/{id}', by: '/api/resources', partly: true },
+    { setting: 'backend.passthrough.include[1]', path: '/console/x', by: '/console', partly: false },
+  ]);
+});
+
+const DEAR = { type: 'fixed', amount: '5', currency: 'TUSD' };
+const FREE = { type: 'free' };
+const sold = (path: string, pricing: object, schema: object = {}) => ({
+  name: path,
+  expose: ['http', 'mcp', 'a2a', 'origin'],
+  inputSchema: path.includes('{')
+    ? { type: 'object', properties: { box: { type: 'string', ...schema } }, required: ['box'] }
+    : { type: 'object' },
+  backend: { method: 'GET', path },
+  pricing,
+});
+
+/** The dear operation that a server runs which decodes paths and knows formats; else undefined. */
+function dearOf(target: string): string | undefined {
+  const { pathname, searchParams } = new URL(target, 'http://x');
+  // Takes bytes that are no UTF-8 as well, as lenient servers do.
+  const path = querystring
+    .unescape(querystring.unescape(pathname))
+    .toLowerCase()
+    .replace(/[;?#].*$/, '')
+    .replaceAll('\\', '/')
+    .replace(/\.\w+$/, '')
+    .replace(/\/$/, '');
+  if (/^\/mail\/[^/]+\/full$/.test(path)) return 'full';
+  return path === '/find' && searchParams.get('mode')?.toLowerCase() === 'deep' ? 'deep' : undefined;
+}
+
+describe('a call whose input names another operation', () => {
+  const world = sharedRoutes({
+    resources: {
+      preview: sold('/mail/{box}', FREE),
+      preview_any: { ...sold('/mail/{box}', FREE, { pattern: '.' }), expose: ['http', 'mcp', 'a2a'] },
+      full: sold('/mail/{box}/full', DEAR),
+      search: {
+        ...sold('/find', FREE),
+        inputSchema: { type: 'object', properties: { mode: { type: 'string' } } },
+        expose: ['http', 'mcp', 'a2a'],
+      },
+      deep: { ...sold('/find?mode=deep', DEAR), expose: ['http', 'mcp', 'a2a'] },
+    },
+  });
+  const post = async (path: string, body: string): Promise<string> =>
+    (
+      await send(world().agents, 'POST', path, {
+        headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+        body,
+      })
+    ).text;
+  const CHANNELS: Readonly<Record<string, (id: string, input: object) => Promise<string>>> = {
+    http: (id, input) => post(`/api/resources/${id}/invoke`, JSON.stringify(input)),
+    mcp: (id, input) => post('/mcp', tool(id, input)),
+    a2a: (id, input) => post('/a2a', message(id, input)),
+    origin: async (_id, input) => {
+      const [value = ''] = Object.values(input);
+      return (await send(world().agents, 'GET', `/mail/${encodeURIComponent(value)}`)).text;
+    },
+  };
+  const asked = (): readonly string[] => world().backend.requests.map(({ url = '' }) => url);
+
+  for (const [channel, call] of Object.entries(CHANNELS))
+    it(`never runs it over ${channel}, whatever the value`, async () => {
+      world().backend.forget();
+      const piece = fc.constantFrom(
+        'a',
+        'full',
+        'FULL',
+        '/',
+        '\\',
+        '%2F',
+        '%',
+        ';',
+        '?',
+        '#',
+        '.',
+        '.json',
+        ' ',
+        'é',
+        '／',
+      );
+      const ids = channel === 'origin' ? ['preview'] : ['preview', 'preview_any'];
+      await fc.assert(
+        fc.asyncProperty(
+          fc.constantFrom(...ids),
+          fc.array(piece, { minLength: 1, maxLength: 4 }),
+          async (id, pieces) => {
+            await call(id, { box: pieces.join('') });
+          },
+        ),
+        { numRuns: 60 },
+      );
+      assert.ok(asked().length > 5);
+      assert.deepEqual(
+        asked()
+          .map(dearOf)
+          .filter((dear) => dear !== undefined),
+        [],
+      );
+    });
+
+  it('is refused in words before a price is named, where a fixed query alone tells the two apart as well', async () => {
+    world().backend.forget();
+    for (const [id, input, message] of [
+      ['preview', { box: 'a/full' }, /must have none of/],
+      ['preview_any', { box: 'a/full' }, /path of another operation/],
+      ['preview_any', { box: 'a/full.json' }, /path of another operation/],
+      ['search', { mode: 'deep' }, /path of another operation/],
+      ['search', { mode: 'DEEP' }, /path of another operation/],
+    ] as const) {
+      const text = await CHANNELS['http']?.(id, input);
+      assert.match(text ?? '', /"code":"INPUT_INVALID"/);
+      assert.match(text ?? '', message);
+    }
+    assert.deepEqual(asked(), []);
+  });
+
+  it('passes with every other value', async () => {
+    world().backend.forget();
+    await CHANNELS['http']?.('preview', { box: 'full' });
+    await CHANNELS['http']?.('preview_any', { box: 'a/b' });
+    await CHANNELS['http']?.('search', { mode: 'quick' });
+    assert.deepEqual(asked(), ['/mail/full', '/mail/a%2Fb', '/find?mode=quick']);
+  });
+});
+
+const NAME = 'GATEWAY_APP_PROBE_READINESS';
+
+/** Opens with a readiness probe of this URL. The base configuration sells GET /reports/{city}. */
+const opened = (url: string, changes: Changes = {}) => openAppProbes({ [NAME]: url }, load(changes));
+
+describe('the guard of sold paths before the probes of the merchant', () => {
+  it('lets pass what is not sold, and what is free', () => {
+    const free = resource('cities', 'GET', '/cities');
+    for (const path of ['/', '/healthz', '/reports', '/reports/a/b', '/cities'])
+      assert.equal(opened(`http://127.0.0.1:3000${path}`, free).readiness?.target, path);
+  });
+
+  for (const path of [
+    '/reports/Berlin',
+    '/REPORTS/x?y',
+    '/reports/%42erlin',
+    '/./reports/Berlin',
+    '/reports//x',
+    '/a/..;/reports/x',
+  ])
+    it(`refuses ${path}, with the name of the variable and what to do`, () =>
+      assert.throws(
+        () => opened(`http://127.0.0.1:3000${path}`),
+        /GATEWAY_APP_PROBE_READINESS: is the path of something that is sold/,
+      ));
+
+  it('refuses it on a second port of the merchant, and whatever passes', () => {
+    for (const changes of [{}, passing(), { 'resources.report.expose': ['http', 'origin'] }])
+      for (const url of ['http://127.0.0.1:9090/reports/Berlin', 'https://127.0.0.1:8443/reports/Berlin'])
+        assert.throws(() => opened(url, changes), /is the path of something that is sold/);
+  });
+
+  it('refuses the ports of the gateway, which would ask itself for ever', () => {
+    for (const port of [8402, 8403])
+      assert.throws(() => opened(`http://127.0.0.1:${port}/app-probe/readiness`), /names a port of the gateway/);
+  });
+
+  it('refuses what cannot be read, before the path is judged', () => {
+    assert.throws(() => opened('http://10.0.0.1:3000/reports/Berlin'), /must name 127\.0\.0\.1/);
+  });
+
+  it('holds nothing where nothing is sold', () => {
+    const free = { 'resources.report.pricing': { type: 'free' }, payments: undefined };
+    assert.equal(soldTargets(load(free))('/reports/Berlin'), false);
   });
 });

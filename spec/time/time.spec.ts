@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, mock } from 'node:test';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
-import { inTime } from '../../src/time/time.ts';
+import { inTime, isoTime } from '../../src/time/time.ts';
 import { standStill } from '../support/stand-still.ts';
 
 const DUE_MS = 50;
@@ -63,5 +63,12 @@ describe('an answer in time', () => {
     reject(new Error('too late to be read'));
     // An unhandled rejection is reported once the microtasks are over.
     await delay(1);
+  });
+});
+
+describe('a time as text', () => {
+  it('is that of Date, also when another one was asked for between', () => {
+    for (const ms of [0, 1_800_000_000_000, 1_800_000_000_000, 1_800_000_000_001, 0, -1])
+      assert.equal(isoTime(ms), new Date(ms).toISOString());
   });
 });

@@ -136,7 +136,7 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
   'spec/resources/patterns/linear.spec.ts': [
     ['B11', 'means what the ordinary engine means: random patterns on short texts'],
   ],
-  'spec/resources/schemas/text.spec.ts': [['A8 I1', 'refuses ${JSON.stringify(bad)}']],
+  'spec/resources/schemas/closed-objects.spec.ts': [['A8 I1', 'refuses ${JSON.stringify(bad)}']],
   'spec/routes/cors.spec.ts': [
     [
       'H8 I10',
@@ -176,10 +176,6 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['O11', '${path} of the app for ${app} is 404 for every method, with a body, and with a token'],
   ],
   'spec/server/http/bounds.spec.ts': [['H5', '100 headers are read, 101 are refused']],
-  'spec/server/http/faults.spec.ts': [
-    ['P7', 'CONNECT gets the envelope'],
-    ['B1 I11', '413 goes out with the first byte too many of an endless upload, which is not drained'],
-  ],
   'spec/server/http/framing.spec.ts': [
     ['H3', '${field} twice is refused by its name, with the same value and with another'],
     ['H3', 'content-length twice is refused with the same value and with another'],
@@ -190,8 +186,10 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['H8', 'the host of a target in absolute form counts too: neither hides the other'],
     ['O5', '"${origin}" is ${verdict}'],
   ],
-  'spec/server/http/tunnel.spec.ts': [['P7', '${what} behind running calls is refused behind their answers']],
   'spec/server/http/wire.spec.ts': [
+    ['P7', 'CONNECT gets the envelope'],
+    ['B1 I11', '413 goes out with the first byte too many of an endless upload, which is not drained'],
+    ['P7', '${what} behind running calls is refused behind their answers'],
     ['H5', 'may have two proofs of 8 KiB in its head, but no 33 KiB'],
     ['P7', 'with Upgrade: h2c is served as a plain request, and tunnels nothing'],
   ],

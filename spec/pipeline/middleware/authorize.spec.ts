@@ -1,13 +1,26 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
-import type { MandateVerdict } from '../../../src/mandates/ap2/reasons.ts';
+import { type MandateVerdict, REASONS, type Reason } from '../../../src/mandates/ap2/reasons.ts';
 import type { MandateService } from '../../../src/mandates/ap2/verify.ts';
+import { readStoredMandate, storedMandate } from '../../../src/mandates/stored-mandate.ts';
+import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
 import { PendingRefusal } from '../../../src/pipeline/collecting.ts';
-import { authorize } from '../../../src/pipeline/middleware/authorize.ts';
+import { authorize, paymentMandate, unauthorized } from '../../../src/pipeline/middleware/authorize.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
-import { ACCEPTED, callAt, EXPIRED, OFFERS, passed, RESOURCE, scriptedMandates } from '../calls.ts';
+import { purchaseWith } from '../../support/ap2/purchase.ts';
+import {
+  ACCEPTED,
+  callAt,
+  EXPIRED,
+  OFFERS,
+  passed,
+  proven as provenCall,
+  RESOURCE,
+  scriptedMandates,
+} from '../calls.ts';
 
 const MISSING: MandateVerdict = {
   kind: 'refused',
@@ -157,5 +170,115 @@ describe('the mandate of a free call', () => {
     assert.ok(authorization?.finish);
     await assert.doesNotReject(authorization.finish('commit'));
     assert.equal(finishes, 1);
+  });
+});
+
+/** `message` of schemas/error.schema.json. */
+const MOST_CHARACTERS = 300;
+
+describe('the message for a refused mandate', () => {
+  const { mandates } = scriptedMandates(ACCEPTED);
+  const journal = { record: () => undefined } as unknown as Parameters<typeof unauthorized>[0]['journal'];
+  const errorFor = (reason: Reason) =>
+    unauthorized({ journal }, mandates, purchaseWith(), { reason, reference: undefined, issuer: undefined });
+  const reasons = Object.keys(REASONS) as Reason[];
+
+  it('is a sentence of its own for every reason, short enough for the error envelope', () => {
+    const messages = new Set<string>();
+    for (const reason of reasons) {
+      const { message, details } = errorFor(reason);
+      assert.equal(details?.reason, reason);
+      assert.ok(message.length <= MOST_CHARACTERS, `${reason}: ${message.length}`);
+      assert.match(message, /^[\x20-\x7e]+\.$/, reason);
+      messages.add(message);
+    }
+    assert.equal(messages.size, reasons.length);
+  });
+
+  it('names the fresh checkout only where one comes with the answer, and would help', () => {
+    const again = /Make one for the fresh checkout in authorization\.$/;
+    for (const reason of ['checkout_expired', 'input_mismatch', 'replayed'] as const)
+      assert.match(errorFor(reason).message, again);
+    for (const reason of ['untrusted_issuer', 'unknown_key', 'open_mandate_spent', 'budget_exceeded'] as const)
+      assert.doesNotMatch(errorFor(reason).message, again);
+    assert.doesNotMatch(errorFor('provider_unavailable').message, /authorization/);
+  });
+});
+
+const { mandates } = scriptedMandates(ACCEPTED);
+const accepted = { mandated: ACCEPTED } as const;
+const expired = { mandated: EXPIRED } as const;
+
+const mandateOf = (call: ReturnType<typeof provenCall>) => paymentMandate(call.call<ProvenCall>(), mandates);
+
+describe('what a mandate adds to a settlement request', () => {
+  it('its claim, to be reserved with the payment', () => {
+    const { terms } = mandateOf(provenCall(accepted));
+    assert.deepEqual(readStoredMandate(terms.mandate ?? '')?.claim, ACCEPTED.claim);
+  });
+
+  it('nothing where none is required, nor of a refused one, and the journal as it is', () => {
+    for (const call of [provenCall(), provenCall(expired)]) {
+      const { terms, journal } = mandateOf(call);
+      assert.deepEqual([terms, journal], [{}, call.call<ProvenCall>().journal]);
+    }
+  });
+
+  it('one event, right before the first of the payment, and none on a resume', () => {
+    const [paid, resumed] = [provenCall(accepted), provenCall(accepted)];
+    const { journal } = mandateOf(paid);
+    journal.record('payment.verified');
+    journal.record('payment.settled');
+    assert.deepEqual(paid.types(), ['authorization.verified', 'payment.verified', 'payment.settled']);
+    mandateOf(resumed).journal.record('backend.called');
+    assert.deepEqual(resumed.types(), ['backend.called']);
+  });
+});
+
+describe('a settlement that failed for its mandate', () => {
+  for (const [reason, code, status] of [
+    ['replayed', 'AUTHORIZATION_REPLAYED', 409],
+    ['budget_exceeded', 'AUTHORIZATION_INVALID', 403],
+  ] as const)
+    it(`${reason} meanwhile: the error of the reason`, () => {
+      const call = provenCall(accepted);
+      const error = mandateOf(call).failureOf({ kind: 'mandate_used', reason });
+      assert.deepEqual([error?.code, error?.status, error?.details?.reason], [code, status, reason]);
+      assert.equal(error?.details?.receipt, `rejected leaf ${reason}`);
+      assert.deepEqual(call.types(), ['authorization.rejected']);
+    });
+
+  it('is not one whose payment was refused', () => {
+    const owed = SafeToRechallenge.discarded({ kind: 'gone' }, 'insufficient_funds');
+    for (const call of [accepted, {}])
+      assert.equal(mandateOf(provenCall(call)).failureOf({ kind: 'refused', owed }), undefined);
+  });
+});
+
+describe('the receipt of a settled call', () => {
+  const record = { requestId: 'first', transaction: '0xabc', mandate: storedMandate(ACCEPTED) } as PaymentRecord;
+
+  it('is for the mandate that the payment was admitted with, and names request and transaction', () => {
+    for (const call of [accepted, expired])
+      assert.equal(mandateOf(provenCall(call)).usedFor(record)?.receipt, 'accepted leaf first 0xabc');
+  });
+
+  const withReference = (reference: object | undefined) => ({
+    mandated: { ...EXPIRED, reference },
+  });
+  for (const [title, call] of [
+    ['another mandate', { mandated: { ...ACCEPTED, reference: 'other' } }],
+    ['none that can be read', withReference(undefined)],
+    ['other disclosures', withReference({ reference: 'leaf', referenceSdHash: 'leaf-with-one-more' })],
+  ] as const)
+    it(`is not given for ${title}; the gateway's own receipt names the right one`, () => {
+      const used = mandateOf(provenCall(call)).usedFor(record);
+      assert.deepEqual([used?.receipt, used?.summary.reference], [undefined, 'leaf']);
+    });
+
+  it('is nothing for a payment without a mandate, nor where none is required', () => {
+    const { mandate: _, ...plain } = record;
+    assert.equal(mandateOf(provenCall(accepted)).usedFor(plain), undefined);
+    assert.equal(mandateOf(provenCall()).usedFor(record), undefined);
   });
 });

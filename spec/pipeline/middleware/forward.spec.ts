@@ -1,11 +1,31 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
-import { BackendError, type Exchange } from '../../../src/backend/exchange.ts';
+import {
+  type BackendAnswer,
+  BackendError,
+  type Exchange,
+  failureCode,
+  Undeliverable,
+} from '../../../src/backend/exchange.ts';
 import type { DeliveryRecorder } from '../../../src/payments/delivery/delivery-recorder.ts';
-import { annotationsOfFunded, type FundedCall } from '../../../src/pipeline/call.ts';
-import { forward } from '../../../src/pipeline/middleware/forward.ts';
-import { callAt, free, passed } from '../calls.ts';
+import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import type { WorkFailure } from '../../../src/payments/settlement/settlement-request.ts';
+import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
+import {
+  annotationsOfFunded,
+  type FundedCall,
+  type PreparedCall,
+  type ProvenCall,
+} from '../../../src/pipeline/call.ts';
+import {
+  conditionsOf,
+  failedUnpaid,
+  forward,
+  requestToBackend,
+  toldByBackend,
+} from '../../../src/pipeline/middleware/forward.ts';
+import { callAt, free, PAY_ID, passed, proven } from '../calls.ts';
 
 const ANSWER = { status: 200, headers: {}, body: Readable.from([]) };
 const failing = (error: BackendError) => () => Promise.reject(error);
@@ -128,5 +148,200 @@ describe('a call in place that is forwarded', () => {
       [went, code, headers['if-none-match'], headers['range'], headers['cookie']],
       [false, 'BACKEND_ERROR', undefined, undefined, 'a=b'],
     );
+  });
+});
+
+const PAID = { payId: PAY_ID, payer: '0xpayer', receiptId: 'receipt_1' } as PaymentRecord;
+const IN_PLACE = { url: 'https://shop.example/r', conditions: { 'if-none-match': '"1"' } };
+const OF_A_PAYMENT = ['agent-commerce-payer', 'agent-commerce-receipt', 'idempotency-key'];
+
+const callWith = (more: object = {}) => callAt('prepared', more).call<PreparedCall>();
+const headersOf = (paid: PaymentRecord | undefined, more?: object) => requestToBackend(callWith(more), paid).headers;
+
+describe('the request to the backend', () => {
+  it('is that of the call in method, path and body', () => {
+    const request = { method: 'PUT', path: '/r?a=1', headers: {}, body: Buffer.from('{}') };
+    const { headers: _added, ...sent } = requestToBackend(callWith({ request }), undefined);
+    const { headers: _none, ...asked } = request;
+    assert.deepEqual(sent, asked);
+  });
+
+  it('has the headers of the configuration and what tells the call', () => {
+    const request = { method: 'GET', path: '/', headers: { 'x-api-key': 'k' }, body: undefined };
+    assert.partialDeepStrictEqual(headersOf(undefined, { request, channel: 'mcp' }), {
+      'x-api-key': 'k',
+      'x-request-id': 'r',
+      'agent-commerce-protocol': 'mcp',
+      'agent-commerce-resource': 'report',
+    });
+  });
+
+  it('names payer, receipt and key of a payment, and none of them without one', () => {
+    const paid = headersOf(PAID);
+    assert.deepEqual(
+      OF_A_PAYMENT.map((name) => paid[name]),
+      ['0xpayer', 'receipt_1', backendIdempotencyKey(PAY_ID)],
+    );
+    const free = headersOf(undefined);
+    assert.deepEqual(
+      OF_A_PAYMENT.filter((name) => name in free),
+      [],
+    );
+  });
+
+  it('passes the trace on where there is one', () => {
+    const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: 'a=1' };
+    assert.partialDeepStrictEqual(headersOf(undefined, { trace }), trace);
+    assert.equal('traceparent' in headersOf(undefined), false);
+  });
+
+  it('asks the caches of the backend only for a free call in place', () => {
+    const request = { method: 'GET', path: '/', headers: {}, callerHeaders: { cookie: 'c' }, body: undefined };
+    const free = headersOf(undefined, { inPlace: IN_PLACE, request });
+    assert.partialDeepStrictEqual(free, { 'if-none-match': '"1"', cookie: 'c' });
+    assert.equal('if-none-match' in headersOf(PAID, { inPlace: IN_PLACE, request }), false);
+    assert.deepEqual(
+      [
+        conditionsOf({ inPlace: IN_PLACE } as unknown as PreparedCall, undefined),
+        conditionsOf({ inPlace: { ...IN_PLACE, conditions: {} } } as unknown as PreparedCall, undefined),
+        conditionsOf({} as PreparedCall, undefined),
+      ],
+      [IN_PLACE.conditions, undefined, undefined],
+    );
+  });
+});
+
+describe('a call that was not paid, because its backend did not answer first', () => {
+  const failures: readonly (readonly [
+    what: string,
+    failure: WorkFailure,
+    code: string,
+    details: object,
+    retryable: boolean,
+  ])[] = [
+    ['failed with 500', { status: 500, requestWritten: true }, 'BACKEND_ERROR', { reason: 'backend_5xx' }, true],
+    ['knows nothing of it', { status: 404, requestWritten: true }, 'BACKEND_ERROR', { reason: 'backend_4xx' }, false],
+    [
+      'sends elsewhere',
+      { status: 307, reason: 'redirect_not_followed', requestWritten: true },
+      'BACKEND_ERROR',
+      { reason: 'redirect_not_followed' },
+      false,
+    ],
+    [
+      'was silent',
+      { status: 0, reason: 'timeout', requestWritten: true },
+      'BACKEND_TIMEOUT',
+      { reason: 'timeout', timeoutMs: 1_000 },
+      true,
+    ],
+    [
+      'was not reached',
+      { status: 0, reason: 'unreachable', requestWritten: false },
+      'BACKEND_ERROR',
+      { reason: 'transport' },
+      true,
+    ],
+    [
+      'answered more than can be kept',
+      { status: 0, reason: 'response_too_large', requestWritten: true },
+      'BACKEND_ERROR',
+      { reason: 'response_too_large' },
+      false,
+    ],
+  ];
+  for (const [what, failure, code, details, retryable] of failures)
+    it(`${what}: ${code}, ${retryable ? '' : 'not '}to be tried again, and no word of a payment that was taken`, () => {
+      const { call, types, events } = proven();
+      const cause = new Error('why');
+      const error = failedUnpaid(call<ProvenCall>(), { ...failure, cause });
+      assert.deepEqual([error.code, error.details, error.retryable], [code, details, retryable]);
+      assert.ok(error.cause instanceof Undeliverable && error.cause.cause === cause);
+      assert.equal(error.cause.code, failureCode(failure), 'the log has what the caller is not told');
+      assert.match(error.message, /no payment was taken/);
+      assert.deepEqual(types(), ['backend.failed']);
+      // The event has the status itself, the caller its class.
+      const { timeoutMs: _own, ...told } = details as { readonly timeoutMs?: number; readonly reason?: string };
+      const { status } = failure;
+      const ofClass = told.reason?.startsWith('backend_') === true;
+      assert.deepEqual(events()[0]?.data, {
+        code,
+        ...(status === 0 ? {} : { status }),
+        ...(ofClass ? {} : told),
+      });
+    });
+});
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const MOST_BYTES = 4_096;
+/** A JSON text of so many bytes. */
+const ofBytes = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2));
+
+/** An answer as a stream in pieces of 1,000 bytes, or as a whole. */
+function answered(text: string | Uint8Array, { status = 404, headers = JSON_TYPE as object, whole = false } = {}) {
+  const bytes = Buffer.from(text);
+  const pieces = Array.from({ length: Math.ceil(bytes.length / 1_000) }, (_, at) =>
+    bytes.subarray(at * 1_000, at * 1_000 + 1_000),
+  );
+  const body = Readable.from(pieces, { objectMode: false });
+  const answer = { status, headers, body, ...(whole ? { whole: bytes } : {}) } as BackendAnswer;
+  return { answer, body };
+}
+
+describe('what a backend says of its failure', () => {
+  for (const whole of [false, true])
+    it(`is its JSON body up to ${MOST_BYTES} bytes, ${whole ? 'as a whole' : 'as a stream'}`, async () => {
+      const text = ofBytes(MOST_BYTES);
+      assert.deepEqual(await toldByBackend(answered(text, { whole }).answer), { status: 404, body: JSON.parse(text) });
+      const larger = answered(ofBytes(MOST_BYTES + 1), { whole });
+      assert.equal(await toldByBackend(larger.answer), undefined);
+      if (!whole) assert.ok(larger.body.destroyed, 'its connection is let go');
+    });
+
+  it('has of the headers those that answers relay, without the ones of the body', async () => {
+    const headers = {
+      'content-type': 'application/problem+json; charset=utf-8',
+      'content-length': '2',
+      'cache-control': 'public',
+      'retry-after': '3',
+      'content-language': 'en',
+      'set-cookie': ['a=b'],
+      'x-internal': 'c',
+      link: '<http://127.0.0.1:3000/>; rel="next"',
+    };
+    assert.deepEqual(await toldByBackend(answered('{}', { status: 503, headers }).answer), {
+      status: 503,
+      headers: { 'retry-after': '3', 'content-language': 'en' },
+      body: {},
+    });
+    const long = { ...JSON_TYPE, 'retry-after': 'x'.repeat(MOST_BYTES) };
+    assert.deepEqual(await toldByBackend(answered('{}', { headers: long }).answer), { status: 404, body: {} });
+  });
+
+  const NOTHING: Readonly<Record<string, ReturnType<typeof answered>>> = {
+    'is no JSON by its type': answered('{}', { headers: { 'content-type': 'text/html' } }),
+    'has no type': answered('{}', { headers: {} }),
+    'is compressed': answered('{}', { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' } }),
+    'does not parse': answered('<html>'),
+    'is empty': answered(''),
+    'is no UTF-8': answered(Buffer.from([0x22, 0xff, 0x22])),
+    'declares more than the bound': answered('{}', { headers: { ...JSON_TYPE, 'content-length': '4097' } }),
+    'asks for money': answered('{"accepts":[]}', { status: 402 }),
+    'sends elsewhere': answered('{}', { status: 302 }),
+  };
+  for (const [what, { answer, body }] of Object.entries(NOTHING))
+    it(`is nothing where it ${what}`, async () => {
+      assert.equal(await toldByBackend(answer), undefined);
+      assert.ok(body.destroyed, 'its connection is let go');
+    });
+
+  it('is nothing where it breaks off', async () => {
+    const body = Readable.from(
+      (function* () {
+        yield '{"a":';
+        throw new Error('reset');
+      })(),
+    );
+    assert.equal(await toldByBackend({ status: 500, headers: JSON_TYPE, body }), undefined);
   });
 });

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { closeSchema } from '../../../src/resources/schemas/closed-objects.ts';
+import { createEngine } from '../../../src/resources/schemas/engine.ts';
+import { textFault } from '../../../src/resources/schemas/schema-check.ts';
 import { catalogueOf, object, resourceOf } from '../resources.ts';
 
 const text = { type: 'string' };
@@ -86,4 +90,61 @@ describe('closing', () => {
     const closed = { additionalProperties: false };
     assert.deepEqual(resources[0]?.inputSchema, object({ a: object({}, closed) }, closed));
   });
+});
+
+/** Characters of one and of two units, also halves of the latter. */
+const unit = fc.constantFrom('a', 'é', '漢', '😀', '\ud83d', '\ude00');
+
+describe('the bounds of the length of a text', () => {
+  it('are judged as the original judges them, at every length near them', () => {
+    const engines = [createEngine({ allErrors: true }), new Ajv2020({ allErrors: true })];
+    for (const bound of [0, 1, 2, 5]) {
+      const [own, original] = engines.map((engine) =>
+        engine.compile({ type: 'string', minLength: bound, maxLength: bound }),
+      );
+      fc.assert(
+        fc.property(fc.string({ unit, maxLength: 2 * bound + 2 }), (text) => {
+          assert.equal(own?.(text), original?.(text), JSON.stringify(text));
+          const said = [own, original].map((validator) =>
+            (validator?.errors ?? []).map(({ keyword, message, params, schemaPath }) => ({
+              keyword,
+              message,
+              params,
+              schemaPath,
+            })),
+          );
+          assert.deepEqual(said[0], said[1]);
+        }),
+        { numRuns: 300 },
+      );
+    }
+  });
+
+  it('do not count the characters of a text that is short enough anyway', () => {
+    const most = 1_000;
+    const validate = createEngine({ allErrors: false }).compile({ type: 'string', maxLength: most });
+    const counted: number[] = [];
+    const { codePointAt } = String.prototype;
+    String.prototype.codePointAt = function count(at) {
+      counted.push(at);
+      return codePointAt.call(this, at);
+    };
+    try {
+      for (const length of [most, 2 * most + 1]) validate('a'.repeat(length));
+      assert.equal(counted.length, 0);
+      assert.equal(validate('😀'.repeat(most)), true);
+      assert.equal(counted.length, most);
+    } finally {
+      String.prototype.codePointAt = codePointAt;
+    }
+  });
+});
+
+describe('published text', () => {
+  const control = ['\u0000', '\u001b[31m', '\u007f', '\u0085'];
+  const hidden = ['\u202a', '\u202e', '\u2066', '\u2069', '\u200e', '\u200b', '\ufeff', '\u{e0041}', '\ud800'];
+  for (const bad of [...control, ...hidden])
+    it(`refuses ${JSON.stringify(bad)}`, () => assert.notEqual(textFault(`a${bad}b`), undefined));
+  for (const good of ['', 'Straße, 東京, العربية', 'two\nlines\tand a tab', '👩‍👩‍👧', 'e\u0301'])
+    it(`accepts ${JSON.stringify(good)}`, () => assert.equal(textFault(good), undefined));
 });

@@ -1,20 +1,26 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
+import type { Admitted } from '../../../src/limiter.ts';
 import {
+  type AnswerBudget,
   BUSY,
   type CallKind,
   CallLimit,
+  createAnswerBudget,
   FAILED_EVERY_MS,
+  FREE_WAIT_MS,
   LEAST_IN_FLIGHT,
   LEAST_MS,
   LONG_TURN_MS,
   MAX_WAIT_MS,
   MOST_LARGE,
   MOST_WAITING,
+  PAID_WAIT_MS,
   Slots,
   type Standing,
   TURN_MS,
 } from '../../../src/server/limits/load-shedding.ts';
+import { type VirtualTime, virtualTime } from '../../payments/settlement/virtual-time.ts';
 
 /** A thread that works when it is told to; `endTurn` runs what was put off to that end. */
 class Stage {
@@ -385,5 +391,57 @@ describe('slots', () => {
     assert.deepEqual([slots.inFlight(), freed], [1, 1], 'a slot comes back once');
     answering = false;
     assert.deepEqual([slots.freeLost(now), slots.inFlight()], [1, 0]);
+  });
+});
+
+const BYTES = 100;
+const free = (size: number) => ({ size, rank: 'free' });
+const paid = (size: number) => ({ size, rank: 'paid' });
+
+/** The state of a reservation: `granted`, `refused` after its wait, or `waiting`. */
+async function stateOf(reservation: Promise<Admitted | undefined>): Promise<'granted' | 'refused' | 'waiting'> {
+  const waiting = Symbol('waiting');
+  const state = await Promise.race([reservation, new Promise((resolve) => setImmediate(resolve, waiting))]);
+  if (state === waiting) return 'waiting';
+  return state === undefined ? 'refused' : 'granted';
+}
+
+describe('the memory for answers', () => {
+  let budget: AnswerBudget;
+  let time: VirtualTime;
+  beforeEach(() => {
+    time = virtualTime();
+    budget = createAnswerBudget(BYTES, time);
+  });
+
+  it('goes to paid answers first', async () => {
+    const held = await budget.wait(free(BYTES));
+    const first = budget.wait(free(80));
+    const bought = budget.wait(paid(80));
+    held?.leave();
+    assert.deepEqual([await stateOf(bought), await stateOf(first)], ['granted', 'waiting']);
+  });
+
+  it('is refused to a free answer after its wait, and to a paid one after a longer', async () => {
+    await budget.wait(free(BYTES));
+    const asked = [budget.wait(free(1)), budget.wait(paid(1))];
+    const states = (): Promise<string[]> => Promise.all(asked.map(stateOf));
+    await time.pass(FREE_WAIT_MS - 1);
+    assert.deepEqual(await states(), ['waiting', 'waiting']);
+    await time.pass(1);
+    assert.deepEqual(await states(), ['refused', 'waiting']);
+    await time.pass(PAID_WAIT_MS - FREE_WAIT_MS);
+    assert.deepEqual(await states(), ['refused', 'refused']);
+    assert.deepEqual([budget.taken, budget.waiting], [BYTES, 0]);
+  });
+
+  it('goes to the next answer when one stops waiting', async () => {
+    await budget.wait(free(60));
+    const tooLarge = budget.wait(free(80));
+    await time.pass(FREE_WAIT_MS - 1);
+    const fits = budget.wait(free(40));
+    assert.equal(await stateOf(fits), 'waiting');
+    await time.pass(1);
+    assert.deepEqual([await stateOf(tooLarge), await stateOf(fits)], ['refused', 'granted']);
   });
 });

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Request } from 'express';
-import { GatewayError } from '../../../src/errors.ts';
-import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import type { KnownPayment } from '../../../src/payments/settlement/known-payment.ts';
-import type { ProofVerifier } from '../../../src/payments/settlement/verifier.ts';
-import type { Agreed } from '../../../src/payments/x402/wire/offers.ts';
-import type { ProvenCall, Stage } from '../../../src/pipeline/call.ts';
-import { createCollector, PendingRefusal, unanswered } from '../../../src/pipeline/collecting.ts';
-import type { Resource } from '../../../src/resources/resource.ts';
-import { StoreError } from '../../../src/store/port/store-error.ts';
-import { callAt, EXPIRED, OFFERS, proven, RESOURCE } from '../calls.ts';
+import { GatewayError } from '../../src/errors.ts';
+import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import type { KnownPayment } from '../../src/payments/settlement/known-payment.ts';
+import type { ProofVerifier } from '../../src/payments/settlement/verifier.ts';
+import type { Agreed } from '../../src/payments/x402/wire/offers.ts';
+import type { ProvenCall, Stage } from '../../src/pipeline/call.ts';
+import { createCollector, oneKey, PendingRefusal, unanswered } from '../../src/pipeline/collecting.ts';
+import type { Resource } from '../../src/resources/resource.ts';
+import { StoreError } from '../../src/store/port/store-error.ts';
+import { callAt, EXPIRED, OFFERS, proven, RESOURCE } from './calls.ts';
 
 const record = { payId: 'p', channel: 'http', amount: '0.02', currency: 'TUSD', units: '20000' } as PaymentRecord;
 const agreed = { ...OFFERS.get('report'), amount: '0.02' } as Agreed;
@@ -191,5 +191,37 @@ describe('a call whose operation has another method by now', () => {
   it('is none where the proof bought something else', async () => {
     for (const found of [NONE, { ...known, request: undefined }] as const)
       assert.equal(await collectorWith({ found }).asBought(proven().call<ProvenCall>()), undefined);
+  });
+});
+
+const refuses = (reason: string) => (thrown: unknown) => {
+  assert.ok(thrown instanceof GatewayError);
+  assert.deepEqual([thrown.code, thrown.details?.reason], ['INPUT_INVALID', reason]);
+  assert.ok(!thrown.message.includes('secret'), 'a key is never quoted');
+  return true;
+};
+
+describe('the one key of a paid call', () => {
+  it('may be absent, the header, the identifier of the proof, or both when they are equal', () => {
+    assert.equal(oneKey(undefined, undefined), undefined);
+    assert.equal(oneKey('k', undefined), 'k');
+    assert.equal(oneKey(undefined, 'identifier-of-16'), 'identifier-of-16');
+    assert.equal(oneKey('identifier-of-16', 'identifier-of-16'), 'identifier-of-16');
+  });
+
+  it('two that differ are refused, also when only their case does', () => {
+    for (const header of ['secret-of-16-chars', 'IDENTIFIER-of-16'])
+      assert.throws(() => oneKey(header, 'identifier-of-16'), refuses('idempotency_keys_differ'));
+  });
+
+  it('is 1 to 255 printable ASCII characters', () => {
+    for (const key of ['x', ' ', '~', 'a b', 'x'.repeat(255)]) assert.equal(oneKey(key, undefined), key);
+    for (const key of ['', 'x'.repeat(256), 'secret\n', 'secret\t', 'secret\x7f', 'secr\u00e9t', 'secret\u{1f4b6}'])
+      assert.throws(() => oneKey(key, undefined), refuses('idempotency_key_malformed'), JSON.stringify(key));
+  });
+
+  it('that came twice is refused, also beside an identifier', () => {
+    for (const identifier of [undefined, 'identifier-of-16'])
+      assert.throws(() => oneKey({ kind: 'illegible' }, identifier), refuses('idempotency_key_malformed'));
   });
 });

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { readJsonBody } from '../../src/server/http/request.ts';
-import { type BareListener, openBareListener } from '../server/http/bare-listener.ts';
-import { standStill } from '../support/stand-still.ts';
+import { readJsonBody } from '../../../src/server/http/request.ts';
+import { standStill } from '../../support/stand-still.ts';
+import { type BareListener, openBareListener } from '../http/bare-listener.ts';
 
 /** How long the head of a request may take here, and between two checks of that, milliseconds. */
 const HEAD_MS = 300;
