@@ -1,4 +1,4 @@
-/** Gateways that sell tools over MCP, with backend, chain and buyer. */
+/** Two gateways over one Redis that sell tools over MCP, with backend, chain and buyer. */
 
 import { getAddress } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
@@ -9,6 +9,7 @@ import { type ConfigObject, CURRENCY } from '../../support/config.ts';
 import { openGateway, type TestGatewayParts } from '../../support/gateway.ts';
 import { answerBytes, answerJson } from '../../support/http-server.ts';
 import { poseAs } from '../../support/public-chain.ts';
+import { startRedis } from '../../support/redis.ts';
 import { sampleResources } from '../../support/resources.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../../support/sample-backend.ts';
 
@@ -226,15 +227,8 @@ export interface Moved {
   readonly requests: number;
 }
 
-/** How many gateways, and the store that they share. */
-export interface ToolTestbedParts {
-  readonly storage?: NonNullable<TestGatewayParts['storage']>;
-  readonly gateways?: number;
-}
-
-/** Opens everything; default: one gateway on a store of its own. */
-export async function openToolTestbed({ storage, gateways = 1 }: ToolTestbedParts = {}): Promise<ToolTestbed> {
-  const [chain, backend] = await Promise.all([startChain(), startToolBackend()]);
+export async function openToolTestbed(): Promise<ToolTestbed> {
+  const [chain, backend, redis] = await Promise.all([startChain(), startToolBackend(), startRedis()]);
   const usdc = await poseAsBaseSepolia(chain);
   const payTo = privateKeyToAddress(generatePrivateKey());
   const parts: TestGatewayParts = {
@@ -243,9 +237,9 @@ export async function openToolTestbed({ storage, gateways = 1 }: ToolTestbedPart
     backendUrl: backend.url,
     facilitator: { mode: 'local' },
     overrides: { ...toolGatewayConfig(backend.url, 'USDC'), ...baseSepolia() },
-    ...(storage === undefined ? {} : { storage }),
+    storage: { redis: { url: redis.url } },
   };
-  const opened = await Promise.all(Array.from({ length: gateways }, () => openGateway(parts)));
+  const opened = await Promise.all([openGateway(parts), openGateway(parts)]);
   const urls = opened.map(({ url }) => `${url}/mcp`);
   const buyer = await createBuyer(usdc);
   return {
@@ -265,7 +259,7 @@ export async function openToolTestbed({ storage, gateways = 1 }: ToolTestbedPart
     },
     async close() {
       await Promise.all(opened.map((gateway) => gateway.close()));
-      await Promise.all([chain.stop(), backend.stop()]);
+      await Promise.all([chain.stop(), backend.stop(), redis.stop()]);
     },
   };
 }

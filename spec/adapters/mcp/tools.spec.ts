@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { toolsListResult } from '../../../src/adapters/mcp/tools.ts';
+import { toolPages } from '../../../src/adapters/mcp/tools.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import type { ListedResource } from '../../../src/resources/listing.ts';
 
@@ -34,8 +34,9 @@ interface Tool {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-const listed = (resource: ListedResource, era: 'legacy' | 'modern' = 'modern'): Tool =>
-  (JSON.parse(toolsListResult([resource], era, SERVER)) as { tools: [Tool] }).tools[0];
+const page = (era: 'legacy' | 'modern', ...resources: readonly ListedResource[]) =>
+  JSON.parse(String(toolPages(resources, SERVER)[era].at(undefined))) as { tools: [Tool] };
+const listed = (resource: ListedResource, era: 'legacy' | 'modern' = 'modern'): Tool => page(era, resource).tools[0];
 
 describe('resources as tools', () => {
   it('have the id as name, the name as title, and the name for a missing description', () => {
@@ -89,17 +90,18 @@ describe('resources as tools', () => {
   /** What MCP assumes where a hint is absent. */
   const assumed = { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true };
 
-  for (const [method, hints] of [
-    ['GET', { readOnlyHint: true }],
-    ['POST', { destructiveHint: false }],
-    ['PUT', { destructiveHint: false, idempotentHint: true }],
-    ['DELETE', {}],
-  ] as const)
-    it(`a free ${method} differs from what MCP assumes in ${JSON.stringify(hints)}`, () => {
+  it('have the hints in which their method differs from what MCP assumes', () => {
+    for (const [method, hints] of [
+      ['GET', { readOnlyHint: true }],
+      ['POST', { destructiveHint: false }],
+      ['PUT', { destructiveHint: false, idempotentHint: true }],
+      ['DELETE', {}],
+    ] as const) {
       const { annotations = {} } = listed({ ...FREE, method });
       assert.deepEqual({ ...assumed, ...annotations }, { ...assumed, ...hints });
       assert.deepEqual(annotations, hints);
-    });
+    }
+  });
 
   it('are never read-only when paid', () => {
     for (const method of ['GET', 'PUT', 'POST'] as const)
@@ -114,7 +116,7 @@ describe('resources as tools', () => {
   });
 
   it('come in a list that may be cached in the modern era', () => {
-    const { tools, ...rest } = JSON.parse(toolsListResult([FREE, PAID], 'modern', SERVER)) as { tools: Tool[] };
+    const { tools, ...rest } = page('modern', FREE, PAID);
     assert.deepEqual(rest, {
       resultType: 'complete',
       ttlMs: 300_000,
@@ -125,7 +127,7 @@ describe('resources as tools', () => {
       tools.map(({ name }) => name),
       ['cities', 'report'],
     );
-    assert.deepEqual(Object.keys(JSON.parse(toolsListResult([FREE], 'legacy', SERVER)) as object), ['tools']);
+    assert.deepEqual(Object.keys(page('legacy', FREE)), ['tools']);
   });
 });
 
@@ -159,5 +161,66 @@ describe('a tool that needs a mandate', () => {
     const counting = { ...inputSchema, maxProperties: 1, propertyNames: { pattern: '^[a-z]+$' } };
     const schema = listed({ ...PAID_GUARDED, inputSchema: counting }).inputSchema;
     assert.ok(new Ajv2020({ strict: false }).compile(schema)({ city: 'Berlin', _payment: 'x', _authorization: 'y' }));
+  });
+});
+
+interface Page {
+  readonly tools: readonly { readonly name: string }[];
+  readonly nextCursor?: string;
+}
+
+function resources(count: number, description = 'One of many'): readonly ListedResource[] {
+  return Array.from({ length: count }, (_, index) => ({
+    ...FREE,
+    ...{ id: `tool-${index}`, name: `Tool ${index}`, description },
+  }));
+}
+
+function pagesOf(listed: readonly ListedResource[]): readonly Page[] {
+  const pages = toolPages(listed, SERVER).modern;
+  const found: Page[] = [];
+  let cursor: string | undefined;
+  do {
+    const page: Page = JSON.parse(pages.at(cursor)?.toString() ?? '') as Page;
+    found.push(page);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return found;
+}
+
+describe('the pages of tools/list', () => {
+  it('are one without a cursor for an ordinary merchant, also for one without tools', () => {
+    for (const count of [0, 1, 500]) {
+      const [only, ...more] = pagesOf(resources(count));
+      assert.deepEqual([only?.tools.length, only?.nextCursor, more.length], [count, undefined, 0]);
+    }
+  });
+
+  it('have every tool once, in the order of the configuration', () => {
+    const pages = pagesOf(resources(1_201));
+    assert.deepEqual(
+      pages.map(({ tools }) => tools.length),
+      [500, 500, 201],
+    );
+    assert.deepEqual(
+      pages.flatMap(({ tools }) => tools.map(({ name }) => name)),
+      resources(1_201).map(({ id }) => id),
+    );
+  });
+
+  it('have fewer tools where these are long, and at least one', () => {
+    const long = pagesOf(resources(60, 'x'.repeat(20_000)));
+    assert.ok(long.length > 1 && long.every(({ tools }) => tools.length <= 27), `${long.length}`);
+    assert.equal(pagesOf(resources(3, 'x'.repeat(600_000))).length, 3);
+  });
+
+  it('have cursors that every process with the same tools understands, and none with others', () => {
+    const listed = resources(501);
+    const [first] = pagesOf(listed);
+    const cursor = first?.nextCursor;
+    assert.ok(toolPages(listed, SERVER).legacy.at(cursor) !== undefined);
+    assert.equal(toolPages(listed.slice(1), SERVER).modern.at(cursor), undefined);
+    const wrong = ['', 'x', '0', '1', '500', cursor?.replace(/^500/, '0'), cursor?.replace(/^500/, '1'), 500, null, {}];
+    for (const other of wrong) assert.equal(toolPages(listed, SERVER).modern.at(other ?? null), undefined, `${other}`);
   });
 });

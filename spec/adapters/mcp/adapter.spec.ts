@@ -7,6 +7,118 @@ import { eventsUntil, receiptWhen } from '../../support/records.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { type CallResult, callTool, ENABLED } from './post.ts';
 
+let testbed: Testbed;
+let base: string;
+before(async () => {
+  testbed = await openTestbed({ overrides: ENABLED });
+  base = testbed.gateway.url;
+});
+after(() => testbed?.close());
+
+/** The largest answer that fits into a message, bytes. */
+const CAP = 1_048_576;
+
+describe('the answer of the backend, as a tool result', () => {
+  it('an object: its JSON as text and as structured content, in both eras', async () => {
+    for (const era of ['legacy', 'modern'] as const) {
+      const { content, structuredContent, isError, resultType } = await callTool(base, 'cities', {}, { era });
+      assert.deepEqual(structuredContent, { cities: ['Berlin', 'Lisboa', 'São Paulo'] });
+      assert.deepEqual(JSON.parse(content[0]?.text ?? ''), structuredContent);
+      assert.deepEqual([isError, resultType], [undefined, era === 'modern' ? 'complete' : undefined]);
+    }
+  });
+
+  it('JSON keeps the spelling of the backend', async () => {
+    const { content } = await callTool(base, 'free_echo', { price: 1.5, deep: { list: [1, null, 'ü'] } });
+    assert.equal(content[0]?.text, '{"price":1.5,"deep":{"list":[1,null,"ü"]}}');
+  });
+
+  it('a text: as it is, wrapped for the legacy era only', async () => {
+    const [legacy, modern] = await Promise.all([
+      callTool(base, 'free_greeting'),
+      callTool(base, 'free_greeting', {}, { era: 'modern' }),
+    ]);
+    assert.equal(legacy.content[0]?.text, 'Grüß Gott\n');
+    assert.deepEqual(legacy.structuredContent, { value: 'Grüß Gott\n' });
+    assert.equal(modern.structuredContent as unknown, 'Grüß Gott\n');
+  });
+
+  it('an empty answer: an empty text', async () => {
+    const { content, structuredContent } = await callTool(base, 'free_nothing');
+    assert.deepEqual([content, structuredContent], [[{ type: 'text', text: '' }], { value: null }]);
+  });
+
+  it('bytes: an embedded resource with all of them', async () => {
+    const { content } = await callTool(base, 'free_bytes', { size: 70_000 });
+    const [block] = content;
+    assert.equal(block?.type, 'resource');
+    assert.equal(block.resource?.mimeType, 'application/octet-stream');
+    assert.equal(Buffer.from(block.resource?.blob ?? '', 'base64').length, 70_000);
+  });
+
+  it('as much as fits is delivered, one byte more is a backend error, declared or not', async () => {
+    const whole = await callTool(base, 'free_bytes', { size: CAP });
+    assert.equal(whole.isError, undefined);
+    for (const undeclared of [false, true]) {
+      const { isError, structuredContent } = await callTool(base, 'free_bytes', { size: CAP + 1, undeclared });
+      assert.equal(isError, true);
+      assert.equal(structuredContent?.['code'], 'BACKEND_ERROR');
+      assert.deepEqual((structuredContent['details'] as { reason: string }).reason, 'response_too_large');
+    }
+  });
+
+  it('a failure: isError with its code, the same as text, in both eras', async () => {
+    for (const [tool, input, code, status] of [
+      ['free_failing', { status: 500 }, 'BACKEND_ERROR', 500],
+      ['free_broken', {}, 'BACKEND_ERROR', undefined],
+      ['free_market_report', { city: 'Berlin', extra: 1 }, 'INPUT_INVALID', undefined],
+    ] as const)
+      for (const era of ['legacy', 'modern'] as const) {
+        const { content, structuredContent, isError, _meta } = await callTool(base, tool, input, { era });
+        assert.equal(isError, true);
+        assert.equal(structuredContent?.['code'], code);
+        assert.equal(structuredContent['resourceId'], tool);
+        assert.deepEqual(JSON.parse(content[0]?.text ?? ''), structuredContent);
+        assert.equal(_meta['agent-commerce/requestId'] as unknown, structuredContent['requestId']);
+        const { backend } = (structuredContent['details'] ?? {}) as { backend?: { status: number } };
+        assert.equal(backend?.status, status, 'what the backend says in JSON is shown');
+      }
+  });
+
+  it('a broken answer of a paid call has its payment, and a receipt that is not delivered', async () => {
+    const proof = await testbed.proof('broken');
+    const { isError, structuredContent, _meta } = await callTool(base, 'broken', { _payment: proof });
+    assert.equal(isError, true);
+    assert.equal(structuredContent?.['code'], 'BACKEND_ERROR');
+    assert.equal(structuredContent['retryable'], true);
+    assert.equal(_meta['x402/payment-response']?.['success'], true);
+    const { payment } = await receiptWhen(testbed.gateway, String(structuredContent['requestId']), false);
+    assert.equal(payment?.externalReference, _meta['x402/payment-response']?.['transaction']);
+  });
+
+  it('a free call has events and a receipt under its channel', async () => {
+    const { _meta } = await callTool(base, 'cities', {}, { headers: { 'x-request-id': 'mcp-events' } });
+    assert.deepEqual(_meta['agent-commerce/delivery'], { requestId: 'mcp-events', resourceId: 'cities', status: 200 });
+    const events = await eventsUntil(testbed.gateway, 'mcp-events', 'resource.delivered');
+    assert.deepEqual(
+      events.map(({ type, adapter }) => [type, adapter]),
+      ['resource.requested', 'backend.called', 'resource.delivered'].map((type) => [type, 'mcp']),
+    );
+    assert.equal((await receiptWhen(testbed.gateway, 'mcp-events', true)).protocol, 'mcp');
+  });
+
+  it('the trace context of _meta reaches the backend, before that of the headers', async () => {
+    const inMeta = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const inHeader = '00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01';
+    const traced = { meta: { traceparent: inMeta, tracestate: 'a=1' }, headers: { traceparent: inHeader } };
+    await callTool(base, 'free_request_headers', {}, traced);
+    // The gateway looks after its backend by requests of its own.
+    const { headers } = testbed.backend.requests.findLast(({ url }) => url === '/echo/headers') ?? {};
+    assert.deepEqual([headers?.['traceparent'], headers?.['tracestate']], [inMeta, 'a=1']);
+    assert.equal(headers?.['agent-commerce-protocol'], 'mcp');
+  });
+});
+
 const PRICE_UNITS = 10_000n;
 const CITY = { city: 'Berlin' };
 
@@ -36,14 +148,6 @@ async function openRequest(base: string): Promise<{ finish(body: string): Promis
 }
 
 describe('paying for a tool', () => {
-  let testbed: Testbed;
-  let base: string;
-  before(async () => {
-    testbed = await openTestbed({ overrides: ENABLED });
-    base = testbed.gateway.url;
-  });
-  after(() => testbed.close());
-
   it('the challenge is the same in all its members, under HTTP 200', async () => {
     const { content, structuredContent, isError, _meta } = await callTool(base, 'market_report', CITY);
     assert.equal(isError, true);
@@ -78,37 +182,33 @@ describe('paying for a tool', () => {
     }
   });
 
-  const carriers: Readonly<Record<string, (proof: string) => [object, Parameters<typeof callTool>[3]]>> = {
-    'the argument _payment': (proof) => [{ ...CITY, _payment: proof }, {}],
-    'the argument _payment as an object': (proof) => [{ ...CITY, _payment: decoded(proof) }, {}],
-    '_meta as an object': (proof) => [CITY, { meta: { 'x402/payment': decoded(proof) } }],
-    '_meta as base64': (proof) => [CITY, { meta: { 'x402/payment': proof } }],
-    'the header': (proof) => [CITY, { headers: { 'payment-signature': proof } }],
-    'all three at once': (proof) => [
-      { ...CITY, _payment: proof },
-      { meta: { 'x402/payment': decoded(proof) }, headers: { 'payment-signature': proof.replace(/=+$/, '') } },
-    ],
-  };
-  for (const [carrier, carry] of Object.entries(carriers))
-    for (const era of ['legacy', 'modern'] as const)
-      it(`${carrier}, ${era}: delivered, and exactly the price moves`, async () => {
-        const [bought, earned] = [await testbed.buyer.balance(), await testbed.income()];
-        const proof = await testbed.buyer.pay((await callTool(base, 'market_report', CITY, { era })).structuredContent);
-        const [input, options] = carry(proof);
-        const { structuredContent, isError, _meta } = await callTool(base, 'market_report', input, { ...options, era });
-        assert.equal(isError, undefined);
-        assert.deepEqual(structuredContent, { ...CITY, currency: 'EUR', price: '12.50', volume: 340 });
-        assert.equal(bought - (await testbed.buyer.balance()), PRICE_UNITS);
-        assert.equal((await testbed.income()) - earned, PRICE_UNITS);
-        const response = _meta['x402/payment-response'] ?? {};
-        assert.deepEqual([response['success'], response['payer']], [true, testbed.buyer.address.toLowerCase()]);
-        const delivery = _meta['agent-commerce/delivery'] ?? {};
-        assert.deepEqual(delivery['payment'], response);
-        const receipt = await receiptWhen(testbed.gateway, String(delivery['requestId']), true);
-        assert.deepEqual([receipt.protocol, receipt.id], ['mcp', response['receiptId']]);
-        const events = await eventsUntil(testbed.gateway, receipt.requestId, 'resource.delivered');
-        assert.ok(events.every(({ adapter }) => adapter === 'mcp'));
-      });
+  it('a proof in any carrier, or the same in all: delivered, and exactly the price moves', async () => {
+    const carriers: readonly ((proof: string) => [object, Parameters<typeof callTool>[3]])[] = [
+      (proof) => [{ ...CITY, _payment: decoded(proof) }, { era: 'modern' }],
+      (proof) => [CITY, { headers: { 'payment-signature': proof } }],
+      (proof) => [
+        { ...CITY, _payment: proof },
+        { meta: { 'x402/payment': decoded(proof) }, headers: { 'payment-signature': proof.replace(/=+$/, '') } },
+      ],
+    ];
+    for (const carry of carriers) {
+      const [bought, earned] = [await testbed.buyer.balance(), await testbed.income()];
+      const proof = await testbed.buyer.pay((await callTool(base, 'market_report', CITY)).structuredContent);
+      const { structuredContent, isError, _meta } = await callTool(base, 'market_report', ...carry(proof));
+      assert.equal(isError, undefined);
+      assert.deepEqual(structuredContent, { ...CITY, currency: 'EUR', price: '12.50', volume: 340 });
+      assert.equal(bought - (await testbed.buyer.balance()), PRICE_UNITS);
+      assert.equal((await testbed.income()) - earned, PRICE_UNITS);
+      const response = _meta['x402/payment-response'] ?? {};
+      assert.deepEqual([response['success'], response['payer']], [true, testbed.buyer.address.toLowerCase()]);
+      const delivery = _meta['agent-commerce/delivery'] ?? {};
+      assert.deepEqual(delivery['payment'], response);
+      const receipt = await receiptWhen(testbed.gateway, String(delivery['requestId']), true);
+      assert.deepEqual([receipt.protocol, receipt.id], ['mcp', response['receiptId']]);
+      const events = await eventsUntil(testbed.gateway, receipt.requestId, 'resource.delivered');
+      assert.ok(events.every(({ adapter }) => adapter === 'mcp'));
+    }
+  });
 
   it('a body that is held back until the proof is public does not get the answer', async () => {
     const input = { city: 'Lisboa' };
@@ -147,13 +247,6 @@ describe('paying for a tool', () => {
     assert.deepEqual([code, reason], ['PAYMENT_INVALID', 'invalid_payload']);
   });
 
-  it('an empty _payment counts as absent', async () => {
-    for (const _payment of ['', null]) {
-      const { structuredContent } = await callTool(base, 'market_report', { ...CITY, _payment });
-      assert.equal(structuredContent?.['error'], 'Payment required');
-    }
-  });
-
   it('a proof that was spent over HTTP buys nothing here, and the other way round', async () => {
     const proof = await testbed.proof('market_report', CITY);
     assert.equal((await testbed.gateway.invoke('market_report', CITY, { 'payment-signature': proof })).status, 200);
@@ -177,41 +270,6 @@ describe('paying for a tool', () => {
     assert.equal(second._meta['agent-commerce/delivery']?.['replayed'], true);
     const transaction = (result: CallResult) => result._meta['x402/payment-response']?.['transaction'];
     assert.equal(transaction(second), transaction(first));
-  });
-
-  it('a caller that leaves collects the same answer later, and the backend runs once', async () => {
-    const proof = await testbed.proof('held_post');
-    const leaving = new AbortController();
-    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call' };
-    const params = { name: 'held_post', arguments: { _payment: proof } };
-    const arrived = testbed.backend.nextRequest('/held');
-    const left = fetch(`${base}/mcp`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-request-id': 'mcp-left' },
-      body: JSON.stringify({ ...message, params }),
-      signal: leaving.signal,
-    });
-    const { idempotencyKey = '' } = await arrived;
-    leaving.abort();
-    await assert.rejects(left);
-    testbed.backend.release();
-    await receiptWhen(testbed.gateway, 'mcp-left', false);
-    const { structuredContent } = await callTool(base, 'held_post', { _payment: proof });
-    assert.deepEqual(structuredContent, { held: true });
-    assert.equal(testbed.backend.executions(idempotencyKey), 1);
-  });
-
-  it('a call that failed here after its payment can be collected over HTTP', async () => {
-    const input = { failures: 1 };
-    const proof = await testbed.proof('flaky', input);
-    const failed = await callTool(base, 'flaky', { ...input, _payment: proof });
-    assert.equal(failed.structuredContent?.['code'], 'BACKEND_ERROR');
-    assert.match(
-      String(failed.structuredContent['message']),
-      /You have paid.*send the same call with the same payment/,
-    );
-    const answer = await testbed.gateway.invoke('flaky', input, { 'payment-signature': proof });
-    assert.deepEqual([answer.status, await answer.json()], [200, { delivered: true }]);
   });
 
   it('a description in any script does not keep clients that write ASCII only from paying', async () => {
