@@ -101,6 +101,24 @@ describe('pages of browsers', () => {
   });
 });
 
+describe('pages at an address whose backend reads headers of the caller', () => {
+  const world = sharedRoutes({
+    backend: { originHeaders: ['accept', 'authorization', 'cookie'] },
+    server: { allowedOrigins: [LISTED] },
+  });
+
+  it('may send them, but for the cookie, which they never send', async () => {
+    const headers = { origin: LISTED, 'access-control-request-method': 'GET' };
+    const answer = await send(world().agents, 'OPTIONS', '/reports/Berlin', { headers }).expect(204);
+    const allowed = names(answer, 'access-control-allow-headers');
+    assert.deepEqual(
+      ['accept', 'authorization', 'cookie'].map((name) => allowed.includes(name)),
+      [true, true, false],
+    );
+    assert.equal(answer.headers['access-control-allow-credentials'], undefined);
+  });
+});
+
 /** A probe sends the address of the pod as its host. */
 const isForProbes = ({ app, audience }: Route): boolean => app === 'management' || audience === 'probes';
 

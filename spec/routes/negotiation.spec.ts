@@ -33,27 +33,18 @@ const ADAPTERS: readonly (readonly [path: string, type: (a: Response) => void, s
   ],
 ];
 
-const NOT_JSON: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'no type': {},
-  text: { 'content-type': 'text/plain' },
-  'a form': { 'content-type': 'application/x-www-form-urlencoded' },
-  'several parts': { 'content-type': 'multipart/form-data; boundary=x' },
-  'an empty type': { 'content-type': '' },
-  'JSON as text': { 'content-type': 'text/json' },
-  HTML: { 'content-type': 'text/html' },
-  XML: { 'content-type': 'application/xml' },
-  bytes: { 'content-type': 'application/octet-stream' },
-  'another type that begins alike': { 'content-type': 'application/jsonp' },
-  'a sequence of JSON': { 'content-type': 'application/json-seq' },
-  'two types in one header': { 'content-type': 'application/json, text/plain' },
-  'JSON in UTF-16': { 'content-type': 'application/json; charset=utf-16' },
-  'JSON in UTF-7': { 'content-type': 'application/json; charset=utf-7' },
-  'JSON in UTF-16LE': { 'content-type': 'application/json;charset=UTF-16LE' },
-  'JSON in Shift_JIS': { 'content-type': 'application/json; CHARSET=shift_jis' },
-  'JSON in Latin 1 with quotes': { 'content-type': 'application/json; charset="iso-8859-1"' },
-  'JSON in Latin 1': { 'content-type': 'application/json; charset=latin1' },
-  'compressed JSON': { 'content-type': 'application/json', 'content-encoding': 'gzip' },
-};
+/** Headers of a body that is not JSON in UTF-8, or is compressed. */
+const NOT_JSON: readonly Readonly<Record<string, string>>[] = [
+  {},
+  { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+  ...[
+    ...['', 'text/plain', 'text/json', 'text/html', 'application/x-www-form-urlencoded', 'application/xml'],
+    ...['multipart/form-data; boundary=x', 'application/octet-stream', 'application/jsonp', 'application/json-seq'],
+    ...['application/json, text/plain', 'application/json; charset=utf-16', 'application/json; charset=utf-7'],
+    ...['application/json;charset=UTF-16LE', 'application/json; CHARSET=shift_jis'],
+    ...['application/json; charset="iso-8859-1"', 'application/json; charset=latin1'],
+  ].map((type) => ({ 'content-type': type })),
+];
 
 for (const [path, wrongType, tooLarge] of ADAPTERS)
   describe(`a body at ${path}`, () => {
@@ -64,18 +55,14 @@ for (const [path, wrongType, tooLarge] of ADAPTERS)
       return send(world().agents, 'POST', path, { headers: { ...others, ...headers }, body });
     };
 
-    for (const [what, headers] of Object.entries(NOT_JSON))
-      it(`is 415 as ${what}`, async () => {
-        await post(headers).expect(415).expect(wrongType);
-      });
-
-    for (const type of ['application/json', 'Application/JSON; charset="UTF-8"', 'application/json;charset=utf-8'])
-      it(`is read as ${type}`, async () => {
-        await post({ 'content-type': type }).expect(route.status);
-      });
+    it('is 415 in any other type or coding', async () => {
+      for (const headers of NOT_JSON) await post(headers).expect(415).expect(wrongType);
+    });
 
     const suffixed = path.startsWith('/acp/') ? 415 : route.status;
-    it(`is ${suffixed} as a type that ends in +json`, async () => {
+    it(`is read as JSON in UTF-8, and ${suffixed} as a type that ends in +json`, async () => {
+      for (const type of ['application/json', 'Application/JSON; charset="UTF-8"', 'application/json;charset=utf-8'])
+        await post({ 'content-type': type }).expect(route.status);
       await post({ 'content-type': 'application/x+json' }).expect(suffixed);
     });
 
@@ -92,11 +79,12 @@ for (const [path, wrongType, tooLarge] of ADAPTERS)
 describe('a call without a body', () => {
   const world = sharedRoutes();
 
-  for (const headers of [{ 'content-type': 'application/json' }, {}])
-    it(`has the empty input, with the headers ${JSON.stringify(headers)}`, async () => {
+  it('has the empty input, with a type and without', async () => {
+    for (const headers of [{ 'content-type': 'application/json' }, {}]) {
       const { text } = await send(world().agents, 'POST', '/api/resources/cities/invoke', { headers }).expect(200);
       assert.match(text, /^\{"cities":/);
-    });
+    }
+  });
 
   it('asks for the price where the input has a property that it must have', async () => {
     const path = '/api/resources/market_report/invoke';

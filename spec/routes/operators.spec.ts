@@ -31,12 +31,12 @@ describe('operator tokens', () => {
     for (let tries = 0; tries < MAX_FAILED_ATTEMPTS + 2; tries += 1) await get('/api/events', 'tokenless').expect(401);
   });
 
-  for (const path of GUARDED)
-    for (const [name, token] of Object.entries({ present: OPERATOR_TOKEN, next: NEXT_TOKEN }))
-      it(`the ${name} one opens ${path}, whatever the case of its scheme`, async () => {
+  it('open every route, the present one and the next, whatever the case of the scheme', async () => {
+    for (const path of GUARDED)
+      for (const token of [OPERATOR_TOKEN, NEXT_TOKEN])
         for (const scheme of ['Bearer', 'bearer', 'BEARER'])
           await get(path, 'operator', `${scheme} ${token}`).expect(200);
-      });
+  });
 
   const OTHER_WAYS: Readonly<Record<string, readonly [query: string, authorization: string | undefined]>> = {
     'a query parameter': [`?token=${OPERATOR_TOKEN}&access_token=${OPERATOR_TOKEN}`, undefined],

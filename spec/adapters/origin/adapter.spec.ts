@@ -1,7 +1,66 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
-import { ask, assertEnvelope } from '../../e2e/ask.ts';
-import { type OriginTestbed, openOrigin } from './testbed.ts';
+import { type RequestHandler, Router } from 'express';
+import { originAdapter } from '../../../src/adapters/origin/adapter.ts';
+import { openRoutes } from '../../../src/app/open-routes.ts';
+import { noRoute } from '../../../src/app/plain-express.ts';
+import { onlyInPlace, takeRoute } from '../../../src/passthrough/route.ts';
+import type { Challenge } from '../../../src/payments/x402/wire/challenge.ts';
+import { compileOffers } from '../../../src/payments/x402/wire/offers.ts';
+import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
+import { callAt, currentCall, type ReceivedCall } from '../../../src/pipeline/call.ts';
+import { compileCatalogue } from '../../../src/resources/catalogue.ts';
+import { sendJson } from '../../../src/server/http/respond.ts';
+import { type Changes, load } from '../../config/document/document.ts';
+import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
+import { tokensUnder } from '../../payments/settlement/tokens.ts';
+import { openBareListener } from '../../server/http/bare-listener.ts';
+
+/** What runs, and the calls that the adapter received. */
+interface OriginTestbed {
+  readonly url: string;
+  readonly calls: readonly ReceivedCall[];
+  /** The call of the request that is sent, when there is one. */
+  received(path: string, init?: RequestInit): Promise<{ readonly status: number; readonly call?: ReceivedCall }>;
+  close(): void;
+}
+
+/**
+ * Opens the adapter behind its routes, without the pipeline. `after`: what gets a received call; it
+ * answers 200 unless given.
+ */
+async function openOrigin(changes: Changes, after: RequestHandler = answered): Promise<OriginTestbed> {
+  const config = load(changes);
+  const catalogue = compileCatalogue(config);
+  const routeOf = openRoutes(config, catalogue);
+  if (routeOf === undefined) throw new Error('nothing is sold in place');
+  const calls: ReceivedCall[] = [];
+  const { originHeaders } = config.backend;
+  const offers = compileOffers(config, tokensUnder());
+  const adapter = originAdapter({ catalogue, offers, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl });
+  const note: RequestHandler = (_req, res, next) => {
+    calls.push(currentCall(res) as ReceivedCall);
+    next();
+  };
+  const sale = Router().use([adapter, note, after]);
+  const listener = await openBareListener([takeRoute(routeOf, noRoute), onlyInPlace(sale)]);
+  return {
+    url: listener.url,
+    calls,
+    async received(path, init) {
+      const known = calls.length;
+      const answer = await fetch(`${listener.url}${path}`, init);
+      await answer.arrayBuffer();
+      const call = calls[known];
+      return { status: answer.status, ...(call === undefined ? {} : { call }) };
+    },
+    close: () => listener.close(),
+  };
+}
+
+const answered: RequestHandler = (_req, res) => sendJson(res, 200, '{}');
 
 const PAID = { type: 'fixed', amount: '0.01', currency: 'USDC' };
 const REPORT = {
@@ -112,47 +171,44 @@ describe('a request at the address of something sold', () => {
     assert.deepEqual((await origin.received('/cities', { method: 'HEAD', headers })).call?.inPlace?.conditions, rest);
   });
 
-  for (const [name, value] of [
-    ['if-match', '"1"'],
-    ['if-unmodified-since', 'Tue, 01 Sep 2026 00:00:00 GMT'],
-  ] as const)
-    it(`paid, with ${name}: refused before there is a price`, async () => {
-      const known = origin.calls.length;
-      const answer = await ask(origin.url, { method: 'GET', path: '/reports/Berlin', headers: { [name]: value } });
+  it('paid, with a strict precondition: refused before there is a price', async () => {
+    const known = origin.calls.length;
+    for (const name of ['if-match', 'if-unmodified-since']) {
+      const answer = await ask(origin.url, { method: 'GET', path: '/reports/Berlin', headers: { [name]: '"1"' } });
       const { details } = assertEnvelope(answer, 'INPUT_INVALID');
       assert.deepEqual(details, { reason: 'precondition', field: name });
-      assert.equal(origin.calls.length, known);
-    });
+    }
+    assert.equal(origin.calls.length, known);
+  });
 
-  const REFUSED: readonly (readonly [what: string, path: string, init: RequestInit, details: object])[] = [
-    ['a repeated scalar', '/reports/x?days=1&days=2', {}, { path: '$.days', keyword: 'query' }],
-    ['a number with a sign', '/reports/x?days=%2B1', {}, { path: '$.days', keyword: 'type' }],
-    ['a broken escape in the query', '/reports/x?days=%', {}, { path: '$', keyword: 'query' }],
-    ['an empty parameter', '/reports/', {}, { path: '$.city', keyword: 'path' }],
-  ];
-  for (const [what, path, init, problem] of REFUSED)
-    it(`with ${what} is refused before there is a price`, async () => {
-      const known = origin.calls.length;
-      const answer = await ask(origin.url, { method: 'GET', path, headers: {}, ...(init as object) });
+  it('with an input that can be read in two ways is refused before there is a price', async () => {
+    const known = origin.calls.length;
+    for (const [path, problem] of [
+      ['/reports/x?days=1&days=2', { path: '$.days', keyword: 'query' }],
+      ['/reports/x?days=%2B1', { path: '$.days', keyword: 'type' }],
+      ['/reports/x?days=%', { path: '$', keyword: 'query' }],
+      ['/reports/', { path: '$.city', keyword: 'path' }],
+    ] as const) {
+      const answer = await ask(origin.url, { method: 'GET', path, headers: {} });
       assert.equal(answer.status, 400, answer.text);
-      const { details } = assertEnvelope(answer, 'INPUT_INVALID') as {
-        details: { errors: readonly { path: string; keyword: string }[] };
-      };
-      const [first] = details.errors;
-      assert.deepEqual({ path: first?.path, keyword: first?.keyword }, problem);
-      assert.equal(origin.calls.length, known);
-    });
+      const { details } = assertEnvelope(answer, 'INPUT_INVALID');
+      assert.partialDeepStrictEqual(details, { errors: [problem] });
+    }
+    assert.equal(origin.calls.length, known);
+  });
 
-  for (const [what, body, type, status] of [
-    ['a list', '[]', 'application/json', 400],
-    ['broken JSON', '{', 'application/json', 400],
-    ['a repeated member', '{"count":1,"count":2}', 'application/json', 400],
-    ['a form', 'count=1', 'application/x-www-form-urlencoded', 415],
-  ] as const)
-    it(`with ${what} for its body is refused`, async () => {
-      const headers = { 'content-type': type };
-      assert.equal((await ask(origin.url, { path: '/orders', headers, body })).status, status);
-    });
+  it('with a body that is no JSON object is refused', async () => {
+    for (const [body, type, status] of [
+      ['[]', 'application/json', 400],
+      ['{', 'application/json', 400],
+      ['{"count":1,"count":2}', 'application/json', 400],
+      ['count=1', 'application/x-www-form-urlencoded', 415],
+    ] as const)
+      assert.equal(
+        (await ask(origin.url, { path: '/orders', headers: { 'content-type': type }, body })).status,
+        status,
+      );
+  });
 
   it('is no DELETE with a body', async () => {
     const answer = await ask(origin.url, {
@@ -173,5 +229,121 @@ describe('a request at the address of something sold', () => {
       const answer = await ask(origin.url, { method, path: '/reports/Berlin', headers: {} });
       assert.deepEqual([answer.status, answer.headers.allow], [405, allow], method);
     }
+  });
+});
+
+const BODY = '{"status":"payment-required"}';
+const challenge = (refused: boolean): Challenge => ({
+  body: BODY,
+  header: 'b2ZmZXI=',
+  leftOut: [],
+  document: '{}',
+  terse: { document: '{}', tokenOnly: '{}' },
+  authorization: undefined,
+  refusal: refused ? { code: 'PAYMENT_INVALID', reason: 'r', message: 'm', retryable: false } : undefined,
+  message: 'pay',
+});
+const NAME = `<script>alert("1")</script> & 'more'`;
+const REPORTS = {
+  'resources.report.name': NAME,
+  'resources.report.expose': ['http', 'origin'],
+  'backend.originHeaders': ['cookie', 'accept'],
+};
+
+describe('a 402 in place', () => {
+  let origin: OriginTestbed;
+  before(async () => {
+    origin = await openOrigin(REPORTS, (req, res) => {
+      const { responseWriter } = callAt(res, 'received');
+      responseWriter.paymentRequired(challenge(req.headers['x-refused'] !== undefined));
+    });
+  });
+  after(() => origin.close());
+  const get = (
+    headers: Readonly<Record<string, string>>,
+    method = 'GET',
+    path = '/reports/Berlin',
+  ): Promise<Answered> => ask(origin.url, { method, path, headers });
+
+  it('is the JSON of every channel for a program', async () => {
+    for (const headers of [{}, { accept: '*/*' }, { accept: 'text/html;q=0' }]) {
+      const answer = await get(headers);
+      assert.deepEqual([answer.status, answer.text], [402, BODY]);
+      assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8');
+    }
+  });
+
+  it('is a page for a person, with the same offer', async () => {
+    const answer = await get({ accept: 'text/html' });
+    assert.equal(answer.status, 402);
+    assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8');
+    assert.equal(answer.headers['payment-required'], 'b2ZmZXI=');
+    for (const fact of ['0.01 USDC', 'eip155:84532', '0x1111111111111111111111111111111111111111'])
+      assert.ok(answer.text.includes(fact), fact);
+    assert.ok(answer.text.includes('https://api.shop.example/reports/Berlin'));
+  });
+
+  it('is never kept, and differs by Accept, in either form', async () => {
+    for (const headers of [{}, { accept: 'text/html' }]) {
+      const { headers: got } = await get(headers);
+      assert.deepEqual([got['cache-control'], got.vary, got.etag], ['no-store', 'Accept', undefined]);
+    }
+  });
+
+  it('stays JSON for a caller that brought a proof', async () => {
+    assert.equal((await get({ accept: 'text/html', 'x-refused': '1' })).text, BODY);
+  });
+
+  it('has one head for GET and HEAD, and no body for HEAD', async () => {
+    for (const accept of ['*/*', 'text/html']) {
+      const [whole, bare] = [await get({ accept }), await get({ accept }, 'HEAD')];
+      const fixed = ({ headers: { date: _d, 'x-request-id': _i, ...rest } }: Answered) => rest;
+      assert.deepEqual([bare.status, bare.text, fixed(bare)], [402, '', fixed(whole)]);
+    }
+  });
+
+  it('the page runs nothing and loads nothing, whatever name and path hold', async () => {
+    const { headers, text } = await get({ accept: 'text/html' }, 'GET', `/reports/'"<b>&x?"><script>`);
+    const style = /<style>(.*?)<\/style>/s.exec(text)?.[1] ?? '';
+    const hash = createHash('sha256').update(style).digest('base64');
+    assert.match(String(headers['content-security-policy']), /^default-src 'none'; /);
+    assert.ok(headers['content-security-policy']?.includes(`style-src 'sha256-${hash}'`));
+    assert.equal(headers['x-content-type-options'], 'nosniff');
+    assert.doesNotMatch(text, /<script|<b>|<img|<iframe|<form|onerror|style=|javascript:/i);
+    assert.ok(text.includes('&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#39;more&#39;'));
+    assert.ok(text.includes('/reports/%27%22%3Cb%3E&amp;x'));
+  });
+});
+
+describe('an answer in place', () => {
+  let origin: OriginTestbed;
+  const ETAG = { etag: '"1"', 'accept-ranges': 'bytes', 'content-range': 'bytes 0-1/9', 'content-length': '2' };
+  before(async () => {
+    origin = await openOrigin(REPORTS, async (req, res) => {
+      const { responseWriter } = callAt(res, 'received');
+      const paid = req.headers['x-paid'] !== undefined;
+      const answer = { status: 200, headers: ETAG, body: Readable.from([Buffer.from('ab')]) };
+      await responseWriter.relay(answer, paid ? { payment: { success: true } as PaymentResponse } : {});
+    });
+  });
+  after(() => origin.close());
+  const get = (headers: Readonly<Record<string, string>>, method = 'GET'): Promise<Answered> =>
+    ask(origin.url, { method, path: '/reports/Berlin', headers });
+
+  it('free: passes the fields of ranges, and says which headers it depends on', async () => {
+    const { headers, text } = await get({});
+    assert.deepEqual([headers['accept-ranges'], headers['content-range']], ['bytes', 'bytes 0-1/9']);
+    assert.deepEqual([headers.vary, text], ['cookie, accept', 'ab']);
+  });
+
+  it('paid: has no ranges, and no cache keeps it', async () => {
+    const { headers } = await get({ 'x-paid': '1' });
+    assert.deepEqual([headers['accept-ranges'], headers['content-range']], ['none', undefined]);
+    assert.equal(headers['cache-control'], 'private, no-store');
+  });
+
+  it('free, to a HEAD: the head of the answer without its body', async () => {
+    const answer = await get({}, 'HEAD');
+    assert.deepEqual([answer.status, answer.headers['content-length'], answer.text], [200, '2', '']);
   });
 });

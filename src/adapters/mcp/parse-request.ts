@@ -29,8 +29,8 @@ function isModern(version: string): boolean {
 }
 
 /** Members of `_meta` in the modern era (2026-07-28, basic/index, `_meta`). */
-export const META_VERSION = 'io.modelcontextprotocol/protocolVersion';
-export const META_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
+const META_VERSION = 'io.modelcontextprotocol/protocolVersion';
+const META_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 export const META_SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 
 /** Reads a header by its lower-case name. */
