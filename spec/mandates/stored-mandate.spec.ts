@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { AcceptedMandate } from '../../src/mandates/ap2/reasons.ts';
 import { isMandateClaim, readStoredMandate, storedMandate } from '../../src/mandates/stored-mandate.ts';
-import { AT, claimOf, mandateText, useOf } from './register/register-map.ts';
+import { AT, claimOf, mandateText, useOf } from './claims.ts';
 
 const CLAIM = claimOf('a', {
   at: AT + 0.25,

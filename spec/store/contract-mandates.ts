@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { MandateClaim } from '../../src/mandates/register.ts';
 import type { PaymentLedger, PaymentRecord, PaymentTerms, Reservation } from '../../src/payments/ledger/ledger.ts';
-import { AT, claimOf, mandateText, useOf } from '../mandates/register/register-map.ts';
+import { AT, claimOf, mandateText, useOf } from '../mandates/claims.ts';
 import { event, holder, move, recordIn, terms } from '../payments/ledger/samples.ts';
 import { clockPast, done, LEASE_MS, type OpenStore, opened } from './opened.ts';
 

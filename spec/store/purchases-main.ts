@@ -6,7 +6,7 @@
 import { writeSync } from 'node:fs';
 import type { PaymentLedger, PaymentState } from '../../src/payments/ledger/ledger.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { claimOf, mandateText } from '../mandates/register/register-map.ts';
+import { claimOf, mandateText } from '../mandates/claims.ts';
 import { event, keptAnswer, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
 import { done } from './opened.ts';
 import { CARRIED, SHARED_MANDATE, STATES } from './purchases.ts';

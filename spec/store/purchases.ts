@@ -1,6 +1,6 @@
 import type { EventType } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { useOf } from '../mandates/register/register-map.ts';
+import { useOf } from '../mandates/claims.ts';
 
 /** The states of a payment in their order. */
 export const STATES = ['reserved', 'settling', 'settled', 'delivered'] as const;

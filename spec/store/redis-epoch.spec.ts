@@ -8,7 +8,7 @@ import type { Store } from '../../src/store/documents/store.ts';
 import { VERSION_LENGTH } from '../../src/store/port/commit.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { claimOf, useOf } from '../mandates/register/register-map.ts';
+import { claimOf, useOf } from '../mandates/claims.ts';
 import { startRedis } from '../support/redis.ts';
 import { until } from '../support/redis-replicas.ts';
 import { refused, reserveWith } from './contract-mandates.ts';

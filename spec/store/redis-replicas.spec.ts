@@ -13,7 +13,7 @@ import type { Store } from '../../src/store/documents/store.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { terminate } from '../../tools/local-world/child.ts';
-import { claimOf } from '../mandates/register/register-map.ts';
+import { claimOf } from '../mandates/claims.ts';
 import { event, holder, move, recordIn, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { freePorts } from '../support/ports.ts';
 import { spawnServer } from '../support/redis.ts';

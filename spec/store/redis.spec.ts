@@ -11,7 +11,7 @@ import type { Store } from '../../src/store/documents/store.ts';
 import { StoreError } from '../../src/store/port/store-error.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { costs } from '../../src/store/redis/setup.ts';
-import { claimOf, useOf } from '../mandates/register/register-map.ts';
+import { claimOf, useOf } from '../mandates/claims.ts';
 import {
   event,
   holder,

@@ -14,7 +14,7 @@ import { StoreError } from '../../src/store/port/store-error.ts';
 import { MAX_GROUP, openDatabase } from '../../src/store/sqlite/database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { leash } from '../../tools/local-world/leash.ts';
-import { claimOf } from '../mandates/register/register-map.ts';
+import { claimOf } from '../mandates/claims.ts';
 import { event, move, receipt, recordIn, sha256, terms } from '../payments/ledger/samples.ts';
 import { refused, reserveWith } from './contract-mandates.ts';
 import { idsIn, temporaryDirectory } from './opened.ts';

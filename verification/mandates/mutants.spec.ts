@@ -5,7 +5,7 @@ import { applied, mutantsOf } from './mutants/sites.ts';
 import { tried } from './mutants/trial.ts';
 
 const FILE = 'src/mandates/ap2/chain.ts';
-const SPECS = ['spec/mandates/ap2/made.spec.ts'];
+const SPECS = ['spec/mandates/ap2/verify.spec.ts'];
 
 const TIMEOUT_MS = 60_000;
 

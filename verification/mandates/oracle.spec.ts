@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { compactVerify, createLocalJWKSet, importJWK, jwtVerify } from 'jose';
-import { refusalOf } from '../../spec/mandates/ap2/refusal.ts';
+import { refusalOf } from '../../spec/mandates/ap2/cases.ts';
 import { createParties, type Parties, publishedJwk } from '../../spec/support/ap2/keys.ts';
 import { createMint, type Mint } from '../../spec/support/ap2/mint.ts';
 import { type Jwk, type Read, readPresentation } from '../../spec/support/ap2/oracle.ts';

@@ -21,7 +21,7 @@ import { hashed } from '../../support/ap2/oracle.ts';
 import { NOW } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
 import { withReference } from '../../support/ap2/wishes.ts';
-import { mapRows } from '../register/register-map.ts';
+import { mapRows } from '../claims.ts';
 
 const mint = createMint();
 const { provider, agent, subAgent, kidOnly } = mint.parties;

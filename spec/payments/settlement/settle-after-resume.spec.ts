@@ -4,7 +4,7 @@ import type { RailVerdict, Reading } from '../../../src/payments/rail.ts';
 import { createUnpaidWork, PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/places.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { StoreError } from '../../../src/store/port/store-error.ts';
-import { claimOf, mandateText } from '../../mandates/register/register-map.ts';
+import { claimOf, mandateText } from '../../mandates/claims.ts';
 import { sha256 } from '../ledger/samples.ts';
 import { reconcilerBench } from './reconciler-bench.ts';
 import { rest, virtualTime } from './virtual-time.ts';

@@ -5,7 +5,7 @@ import type { PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { LEASE_MS } from '../../../src/payments/settlement/attempt.ts';
 import { joining } from '../../../src/payments/settlement/settle.ts';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
-import { claimOf, mandateText, useOf } from '../../mandates/register/register-map.ts';
+import { claimOf, mandateText, useOf } from '../../mandates/claims.ts';
 import { reconcilerBench } from './reconciler-bench.ts';
 import { EXPIRED, freshTerms, PAID, SPENT, worldOfEachTest } from './world.ts';
 

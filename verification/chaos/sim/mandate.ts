@@ -1,6 +1,6 @@
 /** Mandates and their register in the simulation. */
 
-import { claimOf, useOf } from '../../../spec/mandates/register/register-map.ts';
+import { claimOf, useOf } from '../../../spec/mandates/claims.ts';
 import type { AcceptedMandate, Reason, RefusedMandate } from '../../../src/mandates/ap2/reasons.ts';
 import type { MandateService } from '../../../src/mandates/ap2/verify.ts';
 import type { OpenMandateState } from '../../../src/mandates/register.ts';

@@ -1,6 +1,6 @@
 /** Presents damaged headers to a verifier and counts what it accepts as new. */
 
-import { mapRows } from '../../../spec/mandates/register/register-map.ts';
+import { mapRows } from '../../../spec/mandates/claims.ts';
 import { createMint, type Mint } from '../../../spec/support/ap2/mint.ts';
 import { NOW } from '../../../spec/support/ap2/purchase.ts';
 import type { MandateVerdict } from '../../../src/mandates/ap2/reasons.ts';
