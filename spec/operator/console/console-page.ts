@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before } from 'node:test';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, type Page, chromium as playwright } from 'playwright-core';
 import { OPERATOR_TOKEN, type TestGateway } from '../../support/gateway.ts';
+import { chromium } from '../../support/install-chromium.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
-import { openBrowser } from './browser.ts';
 import { listen } from './in-page.js';
 
 /** A gateway with calls, and a browser. */
@@ -97,4 +100,46 @@ export async function signIn(page: Page, token = OPERATOR_TOKEN): Promise<void> 
 /** The rows of one of the tables, as texts. */
 export async function rowsOf(page: Page, table: 'owed' | 'calls' | 'revenue'): Promise<readonly string[]> {
   return page.locator(`#${table} tr`).allInnerTexts();
+}
+
+/** A headless Chromium without requests of its own; its profile is in a folder of its own. */
+const FLAGS = [
+  '--headless=new',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-dev-shm-usage',
+];
+
+/** Opens one. `close` ends it and removes what it wrote. */
+export async function openBrowser(): Promise<{ readonly browser: Browser; close(): Promise<void> }> {
+  const { program, env } = await chromium();
+  const home = mkdtempSync(join(tmpdir(), 'console-'));
+  const browser = await playwright.launch({
+    executablePath: program,
+    args: FLAGS,
+    // The profile goes there too: playwright makes a temporary one of its own for each browser.
+    env: { ...env, PATH: process.env['PATH'] ?? '', HOME: home, TMPDIR: home },
+  });
+  return {
+    browser,
+    async close() {
+      await browser.close();
+      rmSync(home, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+}
+
+/** The relative luminance of WCAG 2 of an opaque colour, as browsers write one. */
+export function luminance(color: string): number {
+  const parts = /^rgb\((\d+), (\d+), (\d+)\)$/.exec(color)?.slice(1) ?? assert.fail(color);
+  const [red = 0, green = 0, blue = 0] = parts.map((value) => {
+    const part = Number(value) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }

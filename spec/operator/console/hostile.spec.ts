@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { EventDraft } from '../../../src/events/event.ts';
 import { type ConsolePage, openConsole, setupOf } from './console-page.ts';
-import { observed, reportedAll, tryCode } from './in-page.js';
-import { overflow } from './looks.js';
+import { observed, overflow, reportedAll, tryCode } from './in-page.js';
 import { event, oldReceipt } from './sample-calls.ts';
 
 const HOSTILE = [

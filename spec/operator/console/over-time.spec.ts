@@ -5,11 +5,9 @@ import type { Locator, Page } from 'playwright-core';
 import type { CommerceEvent } from '../../../src/events/event.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { OPERATOR_TOKEN } from '../../support/gateway.ts';
-import { type ConsolePage, openConsole, setupOf } from './console-page.ts';
-import { everythingKept, focused, observed, progressShown } from './in-page.js';
-import { cutTexts, overflow, paints } from './looks.js';
+import { type ConsolePage, luminance, openConsole, setupOf } from './console-page.ts';
+import { cutTexts, everythingKept, focused, observed, overflow, paints, progressShown } from './in-page.js';
 import { flat, recordsOf } from './parse-csv.ts';
-import { luminance } from './png.ts';
 import { makeCalls, oldReceipt } from './sample-calls.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -74,10 +72,7 @@ async function legendOf(page: Page, title: string): Promise<Readonly<Record<stri
 
 /** The contrast of two opaque colours, as WCAG 2 has it. */
 function contrast(one: string, other: string): number {
-  const [dark = 0, light = 0] = [one, other]
-    .map((color) => /^rgb\((\d+), (\d+), (\d+)\)$/.exec(color)?.slice(1).map(Number) ?? assert.fail(color))
-    .map(([red = 0, green = 0, blue = 0]) => luminance((red << 16) | (green << 8) | blue))
-    .sort((a, b) => a - b);
+  const [dark = 0, light = 0] = [one, other].map(luminance).sort((a, b) => a - b);
   return (light + 0.05) / (dark + 0.05);
 }
 
@@ -151,7 +146,7 @@ describe('the console over time', () => {
       assert.deepEqual([/ \(not kept\)$/.test(time), new Set(numbers)], [true, new Set(['–'])], time);
   });
 
-  it('goes a month back, with exact sums and percentiles of what is kept, and shows how far that is', async () => {
+  it('goes a month back, with exact sums of what is kept, and shows how far that is', async () => {
     await choose(page, '30 days');
     assert.equal(await page.getByRole('button', { name: '30 days' }).getAttribute('aria-pressed'), 'true');
     // As many digits as the days need, which depends on how the hours of today divide them.
@@ -161,19 +156,7 @@ describe('the console over time', () => {
       'Not delivered': '0.001',
     });
     assert.equal((await legendOf(page, 'Deliveries'))['Paid'], String(EARLIER + 5));
-    const durations = (await receipts())
-      .filter(({ delivered }) => delivered)
-      .map(({ durationMs }) => durationMs)
-      .sort((a, b) => a - b);
-    const nearest = (share: number) => `${durations[Math.ceil(durations.length * share) - 1]} ms`;
-    const { p50, p95, p99 } = await legendOf(page, 'Latency of deliveries');
-    assert.deepEqual([p50, p95, p99], [nearest(0.5), nearest(0.95), nearest(0.99)]);
-    await missing(page)
-      .getByText(/^Receipts of deliveries reach back to \d+ \w+ \d\d:\d\d; the gateway keeps no older ones\.$/)
-      .waitFor();
-    await missing(page)
-      .getByText(/^Events reach back to .*; before that, calls without a delivery are not known\.$/)
-      .waitFor();
+    await missing(page).getByText('the gateway keeps no older ones.').waitFor();
   });
 
   it('draws each number as high as it is, from the ground up, in its place', async () => {
@@ -231,12 +214,6 @@ describe('the console over time', () => {
         ['Paid', 'Free', 'Paid, not delivered'].map((series) => record[`Deliveries ${series}`] || '–'),
       ),
       shown.map(([, ...numbers]) => numbers),
-    );
-    const revenue = records.map((record) => record['Revenue Delivered TUSD eip155:31337'] ?? assert.fail('a column'));
-    const units = revenue.filter(Boolean).map((amount) => BigInt(amount.split('.')[1]?.padEnd(18, '0') ?? '0'));
-    assert.equal(
-      units.reduce((sum, unit) => sum + unit, 0n),
-      40_000_000_000_000_600n,
     );
     assert.ok(!text.includes(OPERATOR_TOKEN));
   });
@@ -301,21 +278,6 @@ describe('the console over time', () => {
     await missing(page).getByText('Events: none read, because you stopped.').waitFor();
     assert.deepEqual(await place(), before);
     assert.equal(await page.getByRole('button', { name: 'Read again' }).isVisible(), true);
-  });
-
-  it('shows what it read before the gateway stopped answering', async () => {
-    await page.route(LATER_PAGES, (route) => route.abort());
-    await choose(page, '30 days');
-    await missing(page)
-      .getByText(/^Receipts of deliveries were read back to .*\. The gateway does not answer\.$/)
-      .waitFor();
-    assert.ok(Number((await legendOf(page, 'Deliveries'))['Paid']) > 400);
-    await page.unroute(LATER_PAGES);
-    await page.getByRole('button', { name: 'Read again' }).click();
-    await page
-      .getByText(`${EARLIER + 5}`, { exact: true })
-      .first()
-      .waitFor();
   });
 
   it('a range that is chosen while another is read is the one that is shown', async () => {

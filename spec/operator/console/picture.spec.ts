@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { BrowserContextOptions } from 'playwright-core';
 import { newCallId } from '../../../src/events/call-id.ts';
-import { type ConsolePage, openConsole, setupOf } from './console-page.ts';
-import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './looks.js';
-import { cut, decodePng, type Picture, tones } from './png.ts';
+import { type ConsolePage, luminance, openConsole, setupOf } from './console-page.ts';
+import { animationOf, background, cutTexts, faintTexts, overflow, uncovered } from './in-page.js';
 import { makeCalls, oldReceipt } from './sample-calls.ts';
 
 /** Contrast that WCAG 2 AA asks of text. */
@@ -43,15 +42,9 @@ describe('the picture of the console', () => {
   for (const { name, options } of VIEWS)
     describe(name, () => {
       let opened: ConsolePage;
-      let picture: Picture;
       before(async () => {
         opened = await openConsole(setup.browser, setup.testbed.gateway, options);
-        picture = decodePng(await opened.page.screenshot({ fullPage: true }));
       });
-      const part = async (selector: string): Promise<Picture> => {
-        const box = await opened.page.locator(selector).first().boundingBox();
-        return cut(picture, box ?? assert.fail(`${selector} is not to be seen`));
-      };
       after(() => opened.close());
 
       it('is not wider than the window, and cuts no text off', async () => {
@@ -69,23 +62,17 @@ describe('the picture of the console', () => {
         const value = opened.page.locator('[data-figure="Revenue"] .value');
         assert.equal(await value.innerText(), '0.06');
         assert.equal(await value.evaluate(uncovered), true);
-        const { darkest, lightest, colors } = tones(await part('[data-figure="Revenue"] .value'));
-        assert.ok(colors > 4, 'letters have edges');
-        const contrast = (lightest + 0.05) / (darkest + 0.05);
-        assert.ok(contrast >= LEAST_CONTRAST, `contrast of ${contrast} in the pixels`);
       });
 
-      it('shows content in each of its parts, on a background of its scheme', async () => {
+      it('shows each of its parts, on a background of its scheme', async () => {
         for (const selector of ['.bar', '#checks', '#figures', '#owed tr', '#calls tr', '#revenue tr']) {
-          const seen = await part(selector);
-          const { darkest, lightest } = tones(seen);
-          assert.ok(seen.width > 100 && seen.height > 15, selector);
-          assert.ok((lightest + 0.05) / (darkest + 0.05) >= LEAST_CONTRAST, selector);
+          const { width, height } =
+            (await opened.page.locator(selector).first().boundingBox()) ?? assert.fail(selector);
+          assert.ok(width > 100 && height > 15, selector);
         }
-        const { rgb } = picture;
-        const bright = rgb.reduce((sum, value) => sum + value, 0) / rgb.length;
-        if (options.colorScheme === 'dark') assert.ok(bright < 60, `dark, mean ${bright}`);
-        else assert.ok(bright > 200, `light, mean ${bright}`);
+        const behind = luminance(await opened.page.evaluate(background));
+        if (options.colorScheme === 'dark') assert.ok(behind < 0.05, `dark, ${behind}`);
+        else assert.ok(behind > 0.6, `light, ${behind}`);
       });
     });
 

@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it, mock } from 'node:test';
-import { openGateway } from '../../../src/operator/console/gateway.js';
-import { createSession, UNDELIVERED_EVERY_MS } from '../../../src/operator/console/session.js';
+import { after, afterEach, before, beforeEach, describe, it, mock } from 'node:test';
+import { openGateway, Refusal } from '../../../src/operator/console/gateway.js';
+import {
+  catchUp,
+  createSession,
+  createWatch,
+  cursorAt,
+  LONGEST_RETRY_AFTER_MS,
+  LONGEST_WAIT_MS,
+  LOOK_EVERY_MS,
+  UNDELIVERED_EVERY_MS,
+  waitAfter,
+} from '../../../src/operator/console/session.js';
+import { RECEIPT_ID } from '../../../src/receipts/receipt.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/limits/rates.ts';
 import { OPERATOR_TOKEN } from '../../support/gateway.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
@@ -146,5 +157,192 @@ describe('what the console learns of a gateway', () => {
       [session.calls.list().length, session.receipts.size(), session.facts.readiness?.ready],
       [0, 500, true],
     );
+  });
+});
+
+/** A feed of numbered entries, newest first, in pages of three. */
+function feed(entries: readonly number[]) {
+  const ids = entries.map(String);
+  return async (cursor: string | undefined) => {
+    const from = cursor === undefined ? 0 : ids.indexOf(cursor) + 1;
+    const items = ids.slice(from, from + 3).map((id) => ({ id }));
+    const more = from + 3 < ids.length;
+    return { items, ...(more ? { next: items.at(-1)?.id } : {}) };
+  };
+}
+
+describe('reading what is new of a feed', () => {
+  for (const { rule, entries, known, pages, read, joined, next } of [
+    { rule: 'an empty feed is known at once', entries: [], known: [], pages: 2, read: '', joined: true },
+    { rule: 'everything of a short one', entries: [2, 1], known: [], pages: 2, read: '2 1', joined: true },
+    {
+      rule: 'no further than a page with a known entry',
+      entries: [5, 4, 3, 2, 1],
+      known: [3],
+      pages: 9,
+      read: '5 4 3',
+      joined: true,
+      next: '3',
+    },
+    {
+      rule: 'the rest of that page too',
+      entries: [5, 4, 3, 2],
+      known: [5],
+      pages: 9,
+      read: '5 4 3',
+      joined: true,
+      next: '3',
+    },
+    {
+      rule: 'page after page',
+      entries: [7, 6, 5, 4, 3, 2, 1],
+      known: [2],
+      pages: 9,
+      read: '7 6 5 4 3 2',
+      joined: true,
+      next: '2',
+    },
+    {
+      rule: 'not more pages than allowed',
+      entries: [7, 6, 5, 4, 3, 2, 1],
+      known: [1],
+      pages: 2,
+      read: '7 6 5 4 3 2',
+      joined: false,
+      next: '2',
+    },
+  ] as const)
+    it(rule, async () => {
+      const seen: ReadonlySet<string> = new Set(known.map(String));
+      const caught = await catchUp(feed(entries), (id) => seen.has(id), { pages });
+      assert.equal(caught.items.map(({ id }) => id).join(' '), read);
+      assert.deepEqual([caught.joined, caught.next], [joined, next]);
+    });
+
+  it('a page may be empty and still lead on: a filter found nothing there', async () => {
+    const pages = [{ items: [], next: 'a' }, { items: [{ id: '1' }] }];
+    const caught = await catchUp(
+      async (cursor) => pages[cursor === undefined ? 0 : 1] ?? assert.fail(),
+      () => false,
+      { pages: 5 },
+    );
+    assert.deepEqual([caught.items, caught.joined], [[{ id: '1' }], true]);
+  });
+});
+
+describe('the cursor that begins with a receipt', () => {
+  for (const [tail, next] of [
+    ['000000000001', '000000000002'],
+    ['0000000000ff', '000000000100'],
+    ['aaaaaaaaaaa9', 'aaaaaaaaaaaa'],
+  ] as const)
+    it(`${tail} is followed by ${next}`, () => {
+      const cursor = cursorAt(`receipt_01890000-0000-7000-8000-${tail}`);
+      assert.equal(cursor, `receipt_01890000-0000-7000-8000-${next}`);
+      assert.match(cursor, RECEIPT_ID);
+    });
+});
+
+describe('waiting after failures', () => {
+  for (const { failures, retryAfterS, waits } of [
+    { failures: 1, waits: LOOK_EVERY_MS },
+    { failures: 2, waits: 2 * LOOK_EVERY_MS },
+    { failures: 4, waits: 8 * LOOK_EVERY_MS },
+    { failures: 5, waits: LONGEST_WAIT_MS },
+    { failures: 1_000, waits: LONGEST_WAIT_MS },
+    { failures: 1, retryAfterS: 1, waits: LOOK_EVERY_MS },
+    { failures: 1, retryAfterS: 60, waits: 60_000 },
+    { failures: 1, retryAfterS: 299, waits: 299_000 },
+    { failures: 1, retryAfterS: 301, waits: LONGEST_RETRY_AFTER_MS },
+  ])
+    it(`${failures} in a row, Retry-After ${retryAfterS ?? 'absent'}: ${waits} ms`, () =>
+      assert.equal(waitAfter(failures, retryAfterS), waits));
+});
+
+describe('the watch', () => {
+  let looks = 0;
+  let visible = true;
+  let fails: Error | undefined;
+  const states: string[] = [];
+  const open = () =>
+    createWatch({
+      look: async () => {
+        looks += 1;
+        if (fails !== undefined) throw fails;
+      },
+      onState: ({ kind }) => void states.push(kind),
+      visible: () => visible,
+    });
+  /** Lets the time pass, and the looks that it begins end. */
+  const passed = async (ms: number) => {
+    mock.timers.tick(ms);
+    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+  };
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+    looks = 0;
+    visible = true;
+    fails = undefined;
+    states.length = 0;
+  });
+  afterEach(() => mock.timers.reset());
+
+  it(`looks at once and every ${LOOK_EVERY_MS} ms`, async () => {
+    const watch = open();
+    await watch.now();
+    await passed(LOOK_EVERY_MS - 1);
+    assert.equal(looks, 1);
+    await passed(1);
+    assert.equal(looks, 2);
+    watch.end();
+    await passed(10 * LOOK_EVERY_MS);
+    assert.equal(looks, 2);
+  });
+
+  it('pauses while the page is hidden, and looks at once when it is visible again', async () => {
+    const watch = open();
+    await watch.now();
+    visible = false;
+    await passed(LOOK_EVERY_MS);
+    await passed(60_000);
+    assert.deepEqual([looks, states.at(-1)], [1, 'hidden']);
+    visible = true;
+    await watch.now();
+    assert.deepEqual([looks, states.at(-1)], [2, 'live']);
+    watch.end();
+  });
+
+  it('backs off, and is back at its pace after the first good look', async () => {
+    fails = new Refusal('away');
+    const watch = open();
+    await watch.now();
+    await passed(LOOK_EVERY_MS);
+    await passed(2 * LOOK_EVERY_MS - 1);
+    assert.equal(looks, 2);
+    await passed(1);
+    assert.deepEqual([looks, states.at(-1)], [3, 'retrying']);
+    fails = undefined;
+    await watch.now();
+    await passed(LOOK_EVERY_MS);
+    assert.deepEqual([looks, states.at(-1)], [5, 'live']);
+    watch.end();
+  });
+
+  for (const kind of ['token', 'missing'] as const)
+    it(`ends when the refusal is "${kind}"`, async () => {
+      fails = new Refusal(kind);
+      const watch = open();
+      await watch.now();
+      await passed(LONGEST_RETRY_AFTER_MS);
+      await watch.now();
+      assert.deepEqual([looks, states], [1, ['ended']]);
+    });
+
+  it('reports no state of a look that ends after it was ended', async () => {
+    const watch = open();
+    const looking = watch.now();
+    watch.end();
+    await looking;
+    assert.deepEqual(states, []);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { type ConsolePage, openConsole, rowsOf, setupOf } from './console-page.ts';
-import { faintTexts } from './looks.js';
+import { faintTexts } from './in-page.js';
 import { oldReceipt } from './sample-calls.ts';
 
 /** Contrast that WCAG 2 AA asks of text. */
