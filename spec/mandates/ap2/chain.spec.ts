@@ -10,7 +10,7 @@ import {
   SEGMENT_TTL_SECONDS,
 } from '../../../src/mandates/ap2/chain.ts';
 import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../src/mandates/ap2/issuers.ts';
-import { type Reason, Refused } from '../../../src/mandates/ap2/reasons.ts';
+import type { Reason } from '../../../src/mandates/ap2/reasons.ts';
 import { lineItems } from '../../../tools/mandate/maker/constraints.ts';
 import { closedCheckout, openMandate, VCT } from '../../../tools/mandate/maker/contents.ts';
 import { hopDraft, rootDraft } from '../../../tools/mandate/maker/drafts.ts';
@@ -194,18 +194,6 @@ describe('the key of a root', () => {
     const allowing = profileWith({ algorithms: new Set(['ES256', 'EdDSA']) });
     assert.equal(await refusal(payload, { trust: trusting }), 'unsupported_algorithm');
     assert.equal(await refusal(payload, { trust: trusting, profile: allowing }), 'none');
-  });
-  it('that cannot be had is no fault of the mandate, and has a cause for the log', async () => {
-    const cause = new Error('no route');
-    const gone = found({ kind: 'unavailable', cause });
-    await assert.rejects(verifyChain(mint.autonomous().payload, { trust: gone }), (error) => {
-      assert.ok(error instanceof Refused);
-      assert.deepEqual(
-        [error.reason, error.cause, error.message],
-        ['provider_unavailable', cause, 'provider_unavailable'],
-      );
-      return true;
-    });
   });
   it('is never the one that the head brings along', async () => {
     const hand = { ...withHeader({ jwk: mint.parties.stranger.publicJwk, jku: 'https://x' }) };

@@ -82,13 +82,6 @@ describe('what a mandate uses up (ap2 7.3, ap2 10)', () => {
     });
   });
 
-  it('is the closed payment mandate too', async () => {
-    const made = mint.autonomous({ payment: true });
-    const { once } = await claimOf(made);
-    const [checkout, payment] = [made.segments.at(-1), made.paymentSegments.at(-1)].map(identity);
-    assert.deepEqual(once, [`m:${checkout}`, `m:${payment}`, `j:${made.jti}`]);
-  });
-
   it('is every open mandate, once, until it ends and ten minutes longer', async () => {
     const made = mint.autonomous({ payment: true, delegated: true, life: 1_000 });
     const { open } = await claimOf(made);
