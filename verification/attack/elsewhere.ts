@@ -91,10 +91,8 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['O6', 'costs the process less than 8 MB while 100,000 events pass, and the others see every one'],
   ],
   'spec/json/strict.spec.ts': [['B4 B6 B8 B9', '${title}: ${reason}']],
-  'spec/operator/api/stream-pace.spec.ts': [
+  'spec/operator/api/stream.spec.ts': [
     ['O6', 'of live events is cut with more than 1 MiB unsent and counted; the others get every event'],
-  ],
-  'spec/operator/api/stream-route.spec.ts': [
     ['O6', 'Last-Event-ID ${name} is refused'],
     ['O6', 'leave one to others; the next reader gets Retry-After 5 s, and a slot that was left is free again'],
   ],
