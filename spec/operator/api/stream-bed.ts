@@ -1,4 +1,4 @@
-/** What the specs of the operators' routes share: a gateway with them, its readers, and a line to Redis. */
+/** What the specs of the operators share: a gateway with the routes, readers, a line to Redis. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
