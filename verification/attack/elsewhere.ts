@@ -128,7 +128,7 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['X6', 'has at least 6 s left, or as many as are needed'],
     ['X8 X19', 'a payer in the range of precompiled contracts is refused, whatever the chain answers'],
   ],
-  'spec/payments/x402/wire/header-codec.spec.ts': [['X1', 'answers anything with a verdict, never with an exception']],
+  'spec/payments/x402/wire/proof.spec.ts': [['X1', 'answers anything with a verdict, never with an exception']],
   'spec/resources/backend-request.spec.ts': [['P1', 'whatever the value']],
   'spec/resources/patterns/catastrophes.spec.ts': [['B11', 'do not block a turn: ${catastrophe[0].slice(0, 60)}']],
   'spec/resources/patterns/linear.spec.ts': [

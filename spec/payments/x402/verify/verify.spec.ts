@@ -25,7 +25,9 @@ import {
   CHECKED_HERE,
   freshAccount,
   freshAddress,
+  highS,
   offerFor,
+  otherV,
   payloadFor,
   RESOURCE_URL,
   sign,
@@ -75,6 +77,10 @@ function authorizing(changes: Partial<Eip3009Authorization>): PaymentPayload {
   return { ...valid, payload: { signature, authorization: { ...authorization, ...changes } } };
 }
 
+function signedAs(form: (signature: string) => string): PaymentPayload {
+  return { ...valid, payload: { ...valid.payload, signature: form(valid.payload.signature) } };
+}
+
 const RECIPIENT = 'invalid_exact_evm_payload_recipient_mismatch';
 const VALUE = 'invalid_exact_evm_payload_authorization_value_mismatch';
 const BEFORE = 'invalid_exact_evm_payload_authorization_valid_before';
@@ -120,6 +126,8 @@ describe('a proof against our offer', () => {
     ['overpaid', authorizing({ value: '10001' }), VALUE],
     ['paid nothing', authorizing({ value: '0' }), VALUE],
     ['paid 2^256 - 1', authorizing({ value: (2n ** 256n - 1n).toString() }), VALUE],
+    ['signed with s in the upper half', signedAs(highS), SIGNATURE],
+    ['signed with the other v', signedAs(otherV), SIGNATURE],
     ['another payer', authorizing({ from: freshAddress() }), SIGNATURE],
     ['another validAfter', authorizing({ validAfter: '1' }), SIGNATURE],
     ['another validBefore', authorizing({ validBefore: String(NOW + 121) }), SIGNATURE],

@@ -17,6 +17,7 @@ import {
 } from './types.ts';
 
 const VERSION_MEMBER = '{"x402Version":2,';
+const OPENING = `${VERSION_MEMBER}"resource":{"url":`;
 /** `error` where no proof was refused. */
 const PLAIN_REASON = 'Payment required';
 const MANDATE_TOO = ' It also needs an AP2 mandate for the checkout in authorization.';
@@ -93,38 +94,40 @@ export function challengeFor(
   signed?: Extension,
   room: HeadRoom = USUAL_ROOM,
 ): ChallengeTemplate {
-  const { invoke, inPlace: there, tool } = resource.bazaar ?? {};
+  const { invoke, inPlace, tool } = resource.bazaar ?? {};
   const documents = (bazaar: Extension | undefined) =>
     paymentRequiredFor(resource, terms, publicBaseUrl, bazaar, signed);
-  const forms = documents(invoke);
-  const first = fitting(forms, fitsInto(room.plain, false));
-  const whenRefused = fitsInto(room.plain, true);
-  let afterRefusal: ReturnType<typeof fitting> | undefined;
-  const terseWith = terseTerms(whole(forms), tool?.extension);
-  const at = documentsAt(documents(there));
+  const shortened = documents(invoke);
+  const there = documents(inPlace).map(splitDocument);
+  /** Undefined: the invoke URL names the resource. */
+  const formAt = (url: string | undefined, fits: Fits): SplitDocument | undefined =>
+    url === undefined ? undefined : there.find(({ bytes }) => fits(bytes + url.length));
+  const first = fitting(shortened, fitsInto(room.plain, false));
   const onPage = fitsInto(room.page, false);
-  const inPlace = ({ url, token }: ChallengeFacts, fits: Fits) =>
-    url === undefined ? undefined : at(url, token, fits);
+  const whenRefused = fitsInto(room.plain, true);
+  let afterRefusal: Fitting | undefined;
+  const terseWith = terseTerms(whole(shortened), tool?.extension);
   const message = messageOf(resource);
-  const frame = envelopeFrame(resource, terms, JSON.stringify(whole(forms).accepts), message);
+  const frame = envelopeFrame(resource, terms, JSON.stringify(whole(shortened).accepts), message);
   return {
     fresh(facts) {
-      const { token, authorization } = facts;
-      const moved = inPlace(facts, onPage);
-      const document = moved?.text ?? first.around.text(token);
-      const header = moved === undefined ? first.header(token) : encodeHeaderText(moved.text);
-      const terse = terseWith(token, PLAIN_REASON);
+      const { token, authorization, url } = facts;
+      const moved = formAt(url, onPage);
+      const document = moved === undefined ? first.form.text(token) : moved.text(token, url);
+      const header = moved !== undefined ? encodeHeaderText(document) : first.fits ? first.form.header(token) : '';
       const { leftOut } = moved ?? first;
+      const terse = terseWith(token, PLAIN_REASON);
       return {
         ...{ body: frame(facts, document), header, leftOut, document },
         ...{ terse, authorization, refusal: undefined, message },
       };
     },
     refused(facts, refusal) {
-      const { token, authorization } = facts;
-      afterRefusal ??= fitting(forms, whenRefused);
-      const moved = inPlace(facts, whenRefused);
-      const document = withError(moved?.text ?? afterRefusal.around.text(token), refusal.reason);
+      const { token, authorization, url } = facts;
+      afterRefusal ??= fitting(shortened, whenRefused);
+      const moved = formAt(url, whenRefused);
+      const plain = moved === undefined ? afterRefusal.form.text(token) : moved.text(token, url);
+      const document = withError(plain, refusal.reason);
       const body = `${frame(facts, document).slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
       // The error shifts the token in the base64; refusals are rare enough to be encoded whole.
       const header = moved !== undefined || afterRefusal.fits ? encodeHeaderText(document) : '';
@@ -143,42 +146,61 @@ function whole([first]: readonly FormOfTerms[]): PaymentRequired {
 /** Parts that a 402 lacks where not even the shortest document fits. */
 const HEADER_GONE = 'the header PAYMENT-REQUIRED (the body has the offer)';
 
-/** The first document that fits, else the last, which then is no header. */
-function fitting(forms: readonly FormOfTerms[], fits: Fits) {
+/** The document of an invoke URL; one that does not fit is no header. */
+interface Fitting {
+  readonly form: SplitDocument;
+  readonly fits: boolean;
+  readonly leftOut: readonly string[];
+}
+
+/** The first document that fits, else the last. */
+function fitting(forms: readonly FormOfTerms[], fits: Fits): Fitting {
   const found = forms.find(({ required }) => fits(Buffer.byteLength(JSON.stringify(required))));
-  const { required, leftOut } = found ?? forms.at(-1) ?? { required: whole(forms), leftOut: [] };
-  const around = splitAtToken(JSON.stringify(required));
+  const last = found ?? forms.at(-1);
+  if (last === undefined) throw new Error('a challenge needs a document');
+  const form = splitDocument(last);
   return {
-    around,
+    form,
     fits: found !== undefined,
-    header: found === undefined ? () => '' : around.header,
-    leftOut: found === undefined ? [...leftOut, HEADER_GONE] : leftOut,
+    leftOut: found === undefined ? [...form.leftOut, HEADER_GONE] : form.leftOut,
   };
 }
 
-/** A document with a gap for its token. */
-interface AroundToken {
-  text(token: string): string;
+/** A document with gaps for its URL and its token. */
+interface SplitDocument {
+  /** Of all but the URL. */
+  readonly bytes: number;
+  readonly leftOut: readonly string[];
+  /** `url`: instead of its own. */
+  text(token: string, url?: string): string;
   header(token: string): string;
 }
 
 /**
- * Splits a document at its token. Up to two spaces go before the token, which JSON permits: its
- * first byte then lies at a multiple of three, and the base64 of the whole is that of its three
- * parts in a row.
+ * Splits a document at its URL and its token. Up to two spaces go before the token, which JSON
+ * permits: its first byte then lies at a multiple of three, and the base64 of the whole is that of
+ * its three parts in a row.
  */
-function splitAtToken(document: string): AroundToken {
-  const at = document.lastIndexOf(TOKEN_GAP);
-  if (at < 0) throw new Error('PaymentRequired has no gap for a token');
-  const before = document.slice(0, at - 1);
+function splitDocument({ required, leftOut }: FormOfTerms): SplitDocument {
+  const text = JSON.stringify(required);
+  const url = JSON.stringify(required.resource.url);
+  const at = text.lastIndexOf(TOKEN_GAP);
+  if (!text.startsWith(OPENING + url) || at < 0)
+    throw new Error('PaymentRequired must begin with its URL and have a gap for a token');
+  const before = text.slice(0, at - 1);
   const padding = ' '.repeat((3 - ((Buffer.byteLength(before) + 1) % 3)) % 3);
-  const head = `${before}${padding}"`;
-  const tail = document.slice(at + TOKEN_GAP.length);
-  const head64 = encodeHeaderText(head);
-  const tail64 = encodeHeaderText(tail);
+  const middle = `${before.slice(OPENING.length + url.length)}${padding}"`;
+  const head = OPENING + url + middle;
+  const tail = text.slice(at + TOKEN_GAP.length);
+  let encoded: readonly [head: string, tail: string] | undefined;
   return {
-    text: (token) => head + token + tail,
-    header: (token) => head64 + encodeHeaderText(token) + tail64,
+    bytes: Buffer.byteLength(text) - Buffer.byteLength(required.resource.url),
+    leftOut,
+    text: (token, other) => (other === undefined ? head : OPENING + JSON.stringify(other) + middle) + token + tail,
+    header(token) {
+      encoded ??= [encodeHeaderText(head), encodeHeaderText(tail)];
+      return encoded[0] + encodeHeaderText(token) + encoded[1];
+    },
   };
 }
 
@@ -420,7 +442,6 @@ export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorizatio
 
 /** Longest address in a document; behind it the invoke URL names the resource, bytes. */
 const MAX_URL_BYTES = 1_024;
-const OPENING = '{"x402Version":2,"resource":{"url":';
 /** An escape, or a character that a path has only as an escape (RFC 3986, 3.3). */
 const ESCAPED = /%[0-9a-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gi;
 const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
@@ -452,40 +473,4 @@ function normalPath(path: string): string {
 export function inPlaceUrls(address: string): RegExp {
   const literals = address.split(/\{[^{}]*\}/).map((literal) => RegExp.escape(normalPath(literal)));
   return new RegExp(`^${literals.join('[^/?#]*')}$`);
-}
-
-/** Makes a document for one URL and token. Undefined: none fits. */
-type DocumentAt = (
-  url: string,
-  token: string,
-  fits: Fits,
-) => { readonly text: string; readonly leftOut: readonly string[] } | undefined;
-
-/** Splits documents at their URL and token; the first that fits is used. */
-function documentsAt(documents: readonly FormOfTerms[]): DocumentAt {
-  const forms = documents.map(splitAtUrl);
-  return (url, token, fits) => {
-    const found = forms.find(({ bytes }) => fits(bytes + url.length));
-    return found && { text: found.document(url, token), leftOut: found.leftOut };
-  };
-}
-
-/** A document with gaps for URL and token. `bytes`: of all but the URL. */
-function splitAtUrl({ required, leftOut }: FormOfTerms): {
-  readonly bytes: number;
-  readonly leftOut: readonly string[];
-  document(url: string, token: string): string;
-} {
-  const text = JSON.stringify(required);
-  const url = JSON.stringify(required.resource.url);
-  const at = text.lastIndexOf(TOKEN_GAP);
-  if (!text.startsWith(OPENING + url) || at < 0)
-    throw new Error('PaymentRequired must begin with its URL and have a gap for a token');
-  const before = text.slice(OPENING.length + url.length, at);
-  const after = text.slice(at + TOKEN_GAP.length);
-  return {
-    leftOut,
-    bytes: Buffer.byteLength(text) - Buffer.byteLength(required.resource.url),
-    document: (other, token) => `${OPENING}${JSON.stringify(other)}${before}${token}${after}`,
-  };
 }

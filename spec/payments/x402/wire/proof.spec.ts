@@ -2,21 +2,15 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { prepareRecovery } from '../../../../src/payments/x402/evm/account.ts';
-import { createExaminer } from '../../../../src/payments/x402/verify/verify.ts';
-import { decodeProof, encodeProof, MAX_PROOF_BYTES, replayKey } from '../../../../src/payments/x402/wire/proof.ts';
-import type { PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
 import {
-  bareV,
-  CHECKED_HERE,
-  freshAccount,
-  highS,
-  offerFor,
-  otherV,
-  payloadFor,
-  RESOURCE_URL,
-  termsFor,
-} from '../signing.ts';
+  decodeProof,
+  encodeProof,
+  MAX_PROOF_BYTES,
+  replayKey,
+  replayKeys,
+} from '../../../../src/payments/x402/wire/proof.ts';
+import type { PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
+import { bareV, freshAccount, highS, otherV, payloadFor, RESOURCE_URL, termsFor } from '../signing.ts';
 
 const payload = await payloadFor(freshAccount(), termsFor());
 const json = JSON.stringify(payload);
@@ -262,8 +256,6 @@ function nextCharacter(character: string | undefined): string {
 
 const terms = termsFor();
 const given = await payloadFor(freshAccount(), terms);
-const { recover } = await prepareRecovery();
-const examine = createExaminer({ terms, recover, ...CHECKED_HERE });
 
 const upper = (hex: string): string => `0x${hex.slice(2).toUpperCase()}`;
 const lower = (hex: string): string => hex.toLowerCase();
@@ -291,28 +283,28 @@ const text = (document: unknown, indent?: number): string => JSON.stringify(docu
 const encoded = (document: unknown, indent?: number): string => base64(text(document, indent));
 const base64 = (json: string): string => Buffer.from(json).toString('base64');
 
-/** Spellings of one authorization; not genuine: those whose signature the chain would refuse. */
-const SPELLINGS: readonly (readonly [name: string, header: string, genuine: boolean])[] = [
-  ['as signed', encoded(given), true],
-  ['without padding', encoded(given).replace(/=+$/, ''), true],
-  ['leading spaces', base64(`  ${text(given)}`), true],
-  ['indented', encoded(given, 2), true],
-  ['tabs', base64(text(given).replaceAll(',', ',\t')), true],
-  ['members in another order', encoded(backwards(given)), true],
-  ['escaped letters', base64(text(given).replace('"nonce"', '"\\u006eonce"')), true],
-  ['payer in lower case', encoded(withAuthorization({ from: lower(from) })), true],
-  ['payer in upper case', encoded(withAuthorization({ from: upper(from) })), true],
-  ['payee in upper case', encoded(withAuthorization({ to: upper(to) })), true],
-  ['nonce in upper case', encoded(withAuthorization({ nonce: upper(nonce) })), true],
-  ['signature in upper case', encoded(withSignature(upper(signature))), true],
-  ['bare recovery id', encoded(withSignature(bareV(signature))), true],
-  ['asset in upper case', encoded({ ...given, accepted: { ...given.accepted, asset: upper(terms.asset) } }), true],
-  ['without resource', encoded({ ...given, resource: undefined }), true],
-  ['an empty extension list', encoded({ ...given, extensions: {} }), true],
-  ['an echoed extension', encoded({ ...given, extensions: { bazaar: { info: {} } } }), true],
-  ['high s', encoded(withSignature(highS(signature))), false],
-  ['the other v', encoded(withSignature(otherV(signature))), false],
-  ['v 29', encoded(withSignature(`${signature.slice(0, -2)}1d`)), false],
+/** Spellings of one authorization. */
+const SPELLINGS: readonly (readonly [name: string, header: string])[] = [
+  ['as signed', encoded(given)],
+  ['without padding', encoded(given).replace(/=+$/, '')],
+  ['leading spaces', base64(`  ${text(given)}`)],
+  ['indented', encoded(given, 2)],
+  ['tabs', base64(text(given).replaceAll(',', ',\t'))],
+  ['members in another order', encoded(backwards(given))],
+  ['escaped letters', base64(text(given).replace('"nonce"', '"\\u006eonce"'))],
+  ['payer in lower case', encoded(withAuthorization({ from: lower(from) }))],
+  ['payer in upper case', encoded(withAuthorization({ from: upper(from) }))],
+  ['payee in upper case', encoded(withAuthorization({ to: upper(to) }))],
+  ['nonce in upper case', encoded(withAuthorization({ nonce: upper(nonce) }))],
+  ['signature in upper case', encoded(withSignature(upper(signature)))],
+  ['bare recovery id', encoded(withSignature(bareV(signature)))],
+  ['asset in upper case', encoded({ ...given, accepted: { ...given.accepted, asset: upper(terms.asset) } })],
+  ['without resource', encoded({ ...given, resource: undefined })],
+  ['an empty extension list', encoded({ ...given, extensions: {} })],
+  ['an echoed extension', encoded({ ...given, extensions: { bazaar: { info: {} } } })],
+  ['high s', encoded(withSignature(highS(signature)))],
+  ['the other v', encoded(withSignature(otherV(signature)))],
+  ['v 29', encoded(withSignature(`${signature.slice(0, -2)}1d`))],
 ];
 
 describe('the replay key', () => {
@@ -327,15 +319,12 @@ describe('the replay key', () => {
     assert.equal(replayKey(subject), createHash('sha256').update(spelled).digest('hex'));
   });
 
-  assert.equal(SPELLINGS.length, 20);
-  for (const [name, header, genuine] of SPELLINGS)
-    it(`is one for one authorization: ${name}`, async () => {
+  for (const [name, header] of SPELLINGS)
+    it(`is one for one authorization: ${name}`, () => {
       const decoded = decodeProof(header);
       assert.ok(decoded.kind === 'decoded');
-      const examination = examine({ decoded, offer: offerFor(terms), resourceUrl: RESOURCE_URL, nowMs: Date.now() });
       const { chainId, asset } = terms;
-      assert.equal(examination.payId, replayKey({ chainId, asset, from, nonce }));
-      assert.equal((await examination.checkSignature()).kind, genuine ? 'genuine' : 'refused');
+      assert.deepEqual(replayKeys(decoded.payload, terms), [replayKey({ chainId, asset, from, nonce })]);
     });
 
   it('differs with chain, asset, payer and nonce', () => {
