@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { generatePrivateKey } from 'viem/accounts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { createChain } from '../../src/payments/x402/chain/chain.ts';
-import { createRpc } from '../../src/payments/x402/chain/rpc.ts';
+import { createRpc } from '../../src/payments/x402/chain/node.ts';
 import { prepareKey } from '../../src/payments/x402/evm/account.ts';
 import { payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';

@@ -6,7 +6,7 @@ import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { receiptOf } from '../../src/payments/ledger/payment-receipt.ts';
 import { fencingToken } from '../../src/payments/settlement/attempt.ts';
 import { createChain } from '../../src/payments/x402/chain/chain.ts';
-import { createRpc, type Rpc } from '../../src/payments/x402/chain/rpc.ts';
+import { createRpc, type Rpc } from '../../src/payments/x402/chain/node.ts';
 import { prepareKey, type SigningKey } from '../../src/payments/x402/evm/account.ts';
 import { payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';

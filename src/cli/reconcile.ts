@@ -12,7 +12,7 @@ import { RECORD_RETENTION_MS } from '../payments/ledger/table.ts';
 import { parseAmount } from '../payments/pricing/amount.ts';
 import { fencingToken } from '../payments/settlement/attempt.ts';
 import { type Chain, createChain } from '../payments/x402/chain/chain.ts';
-import { clientOver, type Head, readHead } from '../payments/x402/chain/client.ts';
+import { clientOver, type Head, type Rpc, readHead } from '../payments/x402/chain/node.ts';
 import {
   type ChainPayment,
   firstBlockSince,
@@ -20,7 +20,6 @@ import {
   paymentsTo,
   receiptFromChain,
 } from '../payments/x402/chain/payment-logs.ts';
-import type { Rpc } from '../payments/x402/chain/rpc.ts';
 import { readRefund } from '../payments/x402/refund/transfer.ts';
 import { NONCE_ALREADY_USED } from '../payments/x402/wire/reasons.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';

@@ -11,8 +11,7 @@ import { requireStoreFile, withStoreAndNode } from '../../src/cli/with-store.ts'
 import { loadConfig } from '../../src/config/load.ts';
 import { AmountError, formatAmount, parseAmount } from '../../src/payments/pricing/amount.ts';
 import { type Chain, createChain } from '../../src/payments/x402/chain/chain.ts';
-import { isTransactionHash } from '../../src/payments/x402/chain/client.ts';
-import type { Rpc } from '../../src/payments/x402/chain/rpc.ts';
+import { isTransactionHash, type Rpc } from '../../src/payments/x402/chain/node.ts';
 import { dueRecord, payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
 import { recordRefund } from '../../src/payments/x402/refund/record.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';

@@ -2,7 +2,7 @@ import { encodeFunctionData, type Hex, parseSignature } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { SignedTransaction } from '../../../src/payments/rail.ts';
 import { type Chain, createChain } from '../../../src/payments/x402/chain/chain.ts';
-import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
+import { createRpc, type Rpc } from '../../../src/payments/x402/chain/node.ts';
 import { transferCall } from '../../../src/payments/x402/evm/eip3009.ts';
 import { createLocalRail } from '../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { encodeFunctionData, type Hex } from 'viem';
 import { fencingToken } from '../../../src/payments/settlement/attempt.ts';
 import { createChain } from '../../../src/payments/x402/chain/chain.ts';
-import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
+import { createRpc, type Rpc } from '../../../src/payments/x402/chain/node.ts';
 import { recordRefund } from '../../../src/payments/x402/refund/record.ts';
 import type { Store } from '../../../src/store/documents/store.ts';
 import { type Chain, startChain } from '../../../tools/local-world/chain.ts';

@@ -8,7 +8,7 @@ import { generatePrivateKey } from 'viem/accounts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { fencingToken } from '../../../src/payments/settlement/attempt.ts';
 import { createChain } from '../../../src/payments/x402/chain/chain.ts';
-import { createRpc } from '../../../src/payments/x402/chain/rpc.ts';
+import { createRpc } from '../../../src/payments/x402/chain/node.ts';
 import { prepareKey } from '../../../src/payments/x402/evm/account.ts';
 import { payRefund, REFUND_LIFE_SECONDS } from '../../../src/payments/x402/refund/pay.ts';
 import { createRefundSender } from '../../../src/payments/x402/refund/sender.ts';

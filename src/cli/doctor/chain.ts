@@ -2,8 +2,7 @@
 
 import { getBalance, getChainId } from 'viem/actions';
 import { checkAsset } from '../../payments/x402/chain/asset-check.ts';
-import { clientOver, readHead } from '../../payments/x402/chain/client.ts';
-import { createRpc, type Rpc } from '../../payments/x402/chain/rpc.ts';
+import { clientOver, createRpc, type Rpc, readHead } from '../../payments/x402/chain/node.ts';
 import { prepareKey } from '../../payments/x402/evm/account.ts';
 import { lowerHex } from '../../payments/x402/evm/eip3009.ts';
 import { LOW_GAS_TRANSFERS, transfersPaidBy, watchFees } from '../../payments/x402/local/relayer.ts';

@@ -5,8 +5,8 @@
 
 import { AssetMismatch, requireAsset } from './chain/asset-check.ts';
 import { createChain } from './chain/chain.ts';
-import { guardRail, watchChain } from './chain/chain-health.ts';
-import { createRpc, inOrder, nodeFailure, type Rpc } from './chain/rpc.ts';
+import { type FaultLog, guardRail, watchChain } from './chain/chain-health.ts';
+import { createRpc, inOrder, nodeFailure, type Rpc } from './chain/node.ts';
 import { createWalletSignatures } from './chain/wallet-signature.ts';
 import { prepareRecovery } from './evm/account.ts';
 import { createRemoteRail } from './facilitator/remote-rail.ts';
@@ -29,19 +29,13 @@ export interface X402Rail extends PaymentRail {
   close(): Promise<void>;
 }
 
-/** The log lines of opening a rail. */
-interface RailLog {
-  info(facts: object, message: string): void;
-  warn(facts: object, message: string): void;
-}
-
 /**
  * Opens the rail: tests the recovery of signers, and compares the configured asset with its
  * contract. While a node or facilitator is down the rail opens all the same and readiness shows it;
  * the asset is then compared as soon as the node answers.
  * @throws AssetMismatch
  */
-export async function createRail(config: X402Config, log: RailLog): Promise<X402Rail> {
+export async function createRail(config: X402Config, log: FaultLog): Promise<X402Rail> {
   const node = config.rpcUrls.length === 0 ? undefined : openNode(config);
   try {
     return await openRail(config, node, log);
@@ -51,7 +45,7 @@ export async function createRail(config: X402Config, log: RailLog): Promise<X402
   }
 }
 
-async function openRail(config: X402Config, node: OpenNode | undefined, log: RailLog): Promise<X402Rail> {
+async function openRail(config: X402Config, node: OpenNode | undefined, log: FaultLog): Promise<X402Rail> {
   const { engine, recover } = await prepareRecovery();
   log.info({ engine, facilitator: config.facilitator.mode }, 'x402 rail');
   await node?.compareAtStart(log);
@@ -137,7 +131,7 @@ function openNode(config: X402Config) {
       agreed = true;
     },
     /** The same with each node; one that does not answer is logged. @throws AssetMismatch */
-    async compareAtStart(log: RailLog): Promise<void> {
+    async compareAtStart(log: FaultLog): Promise<void> {
       const compared = await Promise.allSettled(nodes.map((node) => requireAsset(node, config)));
       agreed = compared.some(({ status }) => status === 'fulfilled');
       for (const result of compared) {

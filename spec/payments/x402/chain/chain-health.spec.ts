@@ -12,8 +12,7 @@ import {
   watchChain,
   watchHeads,
 } from '../../../../src/payments/x402/chain/chain-health.ts';
-import type { Head } from '../../../../src/payments/x402/chain/client.ts';
-import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { createRpc, type Head, type Rpc } from '../../../../src/payments/x402/chain/node.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import { type SilentNode, startSilentNode } from '../../../support/silent-node.ts';

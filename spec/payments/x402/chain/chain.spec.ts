@@ -11,10 +11,9 @@ import {
   MAX_BLOCKS_BACK,
   paymentsIn,
 } from '../../../../src/payments/x402/chain/chain.ts';
-import type { TransactionReceipt } from '../../../../src/payments/x402/chain/client.ts';
 import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
+import { type Rpc, RpcRefusal, type TransactionReceipt } from '../../../../src/payments/x402/chain/node.ts';
 import { firstBlockSince, paymentsTo } from '../../../../src/payments/x402/chain/payment-logs.ts';
-import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../../tools/local-world/chain.ts';
 import { MULTICALL3_ADDRESS } from '../../../../tools/local-world/contracts.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { encodeAbiParameters, hashTypedData, parseAbiParameters } from 'viem';
-import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/node.ts';
 import { createWalletSignatures, type WalletSignatures } from '../../../../src/payments/x402/chain/wallet-signature.ts';
 import type { Eip3009Authorization } from '../../../../src/payments/x402/wire/types.ts';
 import { type Chain, startChain } from '../../../../tools/local-world/chain.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { type Chain, createChain } from '../../../../src/payments/x402/chain/chain.ts';
-import { createRpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { createRpc } from '../../../../src/payments/x402/chain/node.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import { type Facilitator, startFacilitator } from '../../../support/facilitator.ts';
 import {

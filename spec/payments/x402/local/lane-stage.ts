@@ -13,8 +13,7 @@ import {
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import type { Settlement, SettlementHistory, SignedTransaction } from '../../../../src/payments/rail.ts';
 import { confirmPayment, createChain, evidenceQuery } from '../../../../src/payments/x402/chain/chain.ts';
-import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
-import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
+import { clientOver, type Rpc, RpcRefusal, readHead } from '../../../../src/payments/x402/chain/node.ts';
 import type { Fees } from '../../../../src/payments/x402/evm/account.ts';
 import { callsIn, MULTICALL3 } from '../../../../src/payments/x402/evm/eip3009.ts';
 import { createLane } from '../../../../src/payments/x402/local/lane.ts';

@@ -82,6 +82,21 @@ async function settledDown({ node }: LaneStage): Promise<void> {
   }
 }
 
+/** A stage whose raises wait until their turn is given. */
+async function raisesInTurn() {
+  const turn = Promise.withResolvers<void>();
+  const stage = await openLaneStage({
+    relayer: (relayer) => ({
+      ...relayer,
+      async replace(...asked) {
+        await turn.promise;
+        return relayer.replace(...asked);
+      },
+    }),
+  });
+  return { stage, turn };
+}
+
 describe('the settlement lane', () => {
   let stage: LaneStage;
   beforeEach(async () => {
@@ -594,16 +609,7 @@ describe('the settlement lane', () => {
   });
 
   it('writes no hash over that of a transaction that came into a block before its fees were raised', async () => {
-    const turn = Promise.withResolvers<void>();
-    const stage = await openLaneStage({
-      relayer: (relayer) => ({
-        ...relayer,
-        async replace(...asked) {
-          await turn.promise;
-          return relayer.replace(...asked);
-        },
-      }),
-    });
+    const { stage, turn } = await raisesInTurn();
     const order = await sent(stage);
     await pass(stage);
     await settles(stage, [order]);
@@ -628,16 +634,7 @@ describe('the settlement lane', () => {
   });
 
   it('writes no hash over that of a batch that failed as a whole before its fees were raised', async () => {
-    const turn = Promise.withResolvers<void>();
-    const stage = await openLaneStage({
-      relayer: (relayer) => ({
-        ...relayer,
-        async replace(...asked) {
-          await turn.promise;
-          return relayer.replace(...asked);
-        },
-      }),
-    });
+    const { stage, turn } = await raisesInTurn();
     const orders = [stage.order(), stage.order(), stage.order()];
     await stage.offered(2);
     stage.node.mine(({ nonce = 0 }) => nonce === 1);

@@ -3,8 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { encodeFunctionData, type Hex, keccak256, parseTransaction } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAddress } from 'viem/accounts';
 import { createChain, evidenceQuery } from '../../../../src/payments/x402/chain/chain.ts';
-import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
-import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { clientOver, type Rpc } from '../../../../src/payments/x402/chain/node.ts';
 import { payersWithCode } from '../../../../src/payments/x402/local/lane.ts';
 import {
   createFailedPayers,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
-import { RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
+import { clientOver, RpcRefusal, readHead } from '../../../../src/payments/x402/chain/node.ts';
 import {
   createSentTransactions,
   type Exclusion,

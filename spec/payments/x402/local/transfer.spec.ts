@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
 import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
-import { OversizedRequest, type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
+import { clientOver, OversizedRequest, type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/node.ts';
 import { MULTICALL3 } from '../../../../src/payments/x402/evm/eip3009.ts';
 import { together } from '../../../../src/payments/x402/local/local-rail.ts';
 import { createSimulation, type Transfer, transferOf } from '../../../../src/payments/x402/local/transfer.ts';

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { keccak256 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
-import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
+import { clientOver, type Rpc, RpcRefusal, readHead } from '../../../../src/payments/x402/chain/node.ts';
 import { transferCall } from '../../../../src/payments/x402/evm/eip3009.ts';
 import {
   BY_BLOCK_AGAIN_MS,

@@ -4,8 +4,7 @@ import type { Client } from 'viem';
 import { getChainId, getCode } from 'viem/actions';
 import { lowerHex } from '../evm/eip3009.ts';
 import type { X402Config } from '../wire/settings.ts';
-import { askAsset, clientOver, UndecodableAnswer } from './client.ts';
-import { type Rpc, RpcRefusal } from './rpc.ts';
+import { askAsset, clientOver, type Rpc, RpcRefusal, UndecodableAnswer } from './node.ts';
 
 type AssetTerms = Pick<
   X402Config,

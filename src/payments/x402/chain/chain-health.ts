@@ -6,7 +6,7 @@
 import type { ChainFault, ChainFaultKind } from '../../rail.ts';
 import type { PaymentRail } from '../wire/types.ts';
 import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
-import type { Head } from './client.ts';
+import type { Head } from './node.ts';
 
 /** Regular new heads without transactions of ours that show a chain with blocks by time. */
 export const REGULAR_HEADS = 5;
@@ -201,8 +201,8 @@ function median(numbers: readonly number[]): number {
   return sorted.length % 2 === 1 ? high : ((sorted[middle - 1] ?? high) + high) / 2;
 }
 
-/** Logs when a fault begins and when it ends. */
-interface FaultLog {
+/** Logs when a fault of a node begins and when it ends. */
+export interface FaultLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
 }

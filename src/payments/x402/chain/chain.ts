@@ -11,8 +11,17 @@ import { ASSET_ABI, lowerHex } from '../evm/eip3009.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/proof.ts';
 import { EXPIRED, NONCE_ALREADY_USED as SPENT } from '../wire/reasons.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';
-import { askAsset, clientOver, type Head, readHead, readReceipt, type TransactionReceipt } from './client.ts';
-import { nodeFailure, READING_DEADLINE_MS, type Rpc } from './rpc.ts';
+import {
+  askAsset,
+  clientOver,
+  type Head,
+  nodeFailure,
+  READING_DEADLINE_MS,
+  type Rpc,
+  readHead,
+  readReceipt,
+  type TransactionReceipt,
+} from './node.ts';
 
 /** Most blocks in one `eth_getLogs`: public nodes refuse more than 10,000. */
 export const BLOCKS_PER_QUERY = 9_000n;

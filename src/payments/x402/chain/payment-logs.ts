@@ -13,9 +13,8 @@ import { ASSET_ABI, lowerHex, markOf, validBeforeIn } from '../evm/eip3009.ts';
 import { replayKey, VALID_BEFORE_EXCESS_SECONDS } from '../wire/proof.ts';
 import type { X402Config } from '../wire/settings.ts';
 import { BLOCKS_PER_QUERY, paymentsIn, type ShownPayment } from './chain.ts';
-import { clientOver, type Head, readHead, readReceipt } from './client.ts';
 import { OversizedAnswer } from './http-json.ts';
-import { type Rpc, RpcRefusal } from './rpc.ts';
+import { clientOver, type Head, type Rpc, RpcRefusal, readHead, readReceipt } from './node.ts';
 
 /** Longest wait for one answer, milliseconds: nodes need long for thousands of blocks. */
 const SCAN_DEADLINE_MS = 30_000;

@@ -12,8 +12,7 @@ import {
   parseErc6492Signature,
 } from 'viem/utils';
 import { lowerHex } from '../evm/eip3009.ts';
-import { clientOver } from './client.ts';
-import { type Rpc, RpcRefusal } from './rpc.ts';
+import { clientOver, type Rpc, RpcRefusal } from './node.ts';
 
 const WALLET_ABI = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)']);
 /** What a wallet that signed returns (ERC-1271): assets compare the whole word. */

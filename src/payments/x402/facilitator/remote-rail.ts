@@ -5,7 +5,7 @@
 import type { RailFault, RailVerdict, Reading, Settlement } from '../../rail.ts';
 import { type Chain, confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/chain.ts';
 import { peersInOrder } from '../chain/http-json.ts';
-import { nodeFailure } from '../chain/rpc.ts';
+import { nodeFailure } from '../chain/node.ts';
 import type { EntryOf } from '../wire/offers.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from '../wire/proof.ts';
 import { isNonceSpent, NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING } from '../wire/reasons.ts';

@@ -1,10 +1,9 @@
 /** The rail that settles by itself, through its lane; outcomes are read from the logs. */
 
 import { RecentMap } from '../../../time/recent-map.ts';
-import type { RailFault, RailVerdict, Reading, Settlement, SettlementHistory } from '../../rail.ts';
+import type { RailVerdict, Reading, Settlement, SettlementHistory } from '../../rail.ts';
 import { type Chain, confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/chain.ts';
-import { clientOver } from '../chain/client.ts';
-import type { Rpc } from '../chain/rpc.ts';
+import { clientOver, type Rpc } from '../chain/node.ts';
 import { lowerHex, markOf } from '../evm/eip3009.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
@@ -144,7 +143,9 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     async check() {
       try {
         [known] = await Promise.all([funds.look(), chain.head()]);
-        return lowOnGas(known) ?? heldUp(lane.underWay.heldUp());
+        // What waits for a block is still paid once it has one, and new payments wait behind it.
+        const cause = lowOnGas(known) ?? lane.underWay.heldUp();
+        return cause === undefined ? undefined : { found: 'degraded', cause };
       } catch (error) {
         return { found: 'unreachable', cause: textOf(error) };
       }
@@ -211,16 +212,10 @@ export function createFailedPayers(now: () => number = () => performance.now()) 
 }
 
 /** Without gas the rail is `degraded`: calls that need no gas are still served. */
-function lowOnGas(funds: RelayerFunds): RailFault | undefined {
+function lowOnGas(funds: RelayerFunds): string | undefined {
   const transfers = transfersPaidBy(funds);
   if (transfers >= LOW_GAS_TRANSFERS) return undefined;
-  const cause = transfers === 0 ? 'the relayer is out of gas' : `the relayer has gas for ${transfers} more transfers`;
-  return { found: 'degraded', cause };
-}
-
-/** What waits for a block is still paid once it has one, and new payments wait behind it. */
-function heldUp(cause: string | undefined): RailFault | undefined {
-  return cause === undefined ? undefined : { found: 'degraded', cause };
+  return transfers === 0 ? 'the relayer is out of gas' : `the relayer has gas for ${transfers} more transfers`;
 }
 
 interface Rounds {

@@ -6,8 +6,7 @@
 import type { Client } from 'viem';
 import { getBalance, getTransactionCount, sendRawTransaction } from 'viem/actions';
 import { hexToBigInt } from 'viem/utils';
-import { clientOver, type Head } from '../chain/client.ts';
-import { type Rpc, RpcRefusal } from '../chain/rpc.ts';
+import { clientOver, type Head, type Rpc, RpcRefusal } from '../chain/node.ts';
 import { type Fees, prepareKey, signTransaction } from '../evm/account.ts';
 import { lowerHex } from '../evm/eip3009.ts';
 import { ACCOUNT_GAS } from './transfer.ts';

@@ -6,8 +6,14 @@
 import type { Client } from 'viem';
 import type { Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
 import { evidenceQuery, paymentFinder } from '../chain/chain.ts';
-import { type Head, readBlockReceipts, readReceipt, type TransactionReceipt } from '../chain/client.ts';
-import { lacksMethod, type Rpc } from '../chain/rpc.ts';
+import {
+  type Head,
+  lacksMethod,
+  type Rpc,
+  readBlockReceipts,
+  readReceipt,
+  type TransactionReceipt,
+} from '../chain/node.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';
 import {
   type Excluded,

@@ -10,7 +10,7 @@ import { receiptOf } from '../../ledger/payment-receipt.ts';
 import { fencingToken, persist } from '../../settlement/attempt.ts';
 import { endCollecting } from '../../settlement/reconciler.ts';
 import type { Chain } from '../chain/chain.ts';
-import { nodeFailure, RpcRefusal } from '../chain/rpc.ts';
+import { nodeFailure, RpcRefusal } from '../chain/node.ts';
 import { transferCall } from '../evm/eip3009.ts';
 import { exclusionOf } from '../local/relayer.ts';
 import { whyElsewhere } from '../wire/offers.ts';

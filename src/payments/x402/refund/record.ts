@@ -3,8 +3,7 @@
 import type { Time } from '../../../time/time.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
 import { plainTransfersTo } from '../chain/chain.ts';
-import { clientOver, readHead, readReceipt } from '../chain/client.ts';
-import type { Rpc } from '../chain/rpc.ts';
+import { clientOver, type Rpc, readHead, readReceipt } from '../chain/node.ts';
 import {
   closeRefund,
   dueRecord,

@@ -2,8 +2,7 @@
 
 import { getTransactionCount, sendRawTransaction } from 'viem/actions';
 import { hexToBigInt } from 'viem/utils';
-import { clientOver, readHead } from '../chain/client.ts';
-import type { Rpc } from '../chain/rpc.ts';
+import { clientOver, type Rpc, readHead } from '../chain/node.ts';
 import { type SigningKey, signTransaction } from '../evm/account.ts';
 import { lowerHex } from '../evm/eip3009.ts';
 import { isKnown, watchFees } from '../local/relayer.ts';

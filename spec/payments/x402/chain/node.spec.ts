@@ -7,23 +7,21 @@ import { type Client, encodeAbiParameters, encodeEventTopics, numberToHex, parse
 import { getCode, getLogs, getTransactionCount } from 'viem/actions';
 import type { Json } from '../../../../src/json/types.ts';
 import { createChain, findPayment } from '../../../../src/payments/x402/chain/chain.ts';
+import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
 import {
   askAsset,
   clientOver,
-  readHead,
-  readReceipt,
-  UndecodableAnswer,
-  UnreadableAnswer,
-} from '../../../../src/payments/x402/chain/client.ts';
-import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
-import {
   createRpc,
   FIRST_NODE_AGAIN_MS,
   inOrder,
   OversizedRequest,
   type Rpc,
   RpcRefusal,
-} from '../../../../src/payments/x402/chain/rpc.ts';
+  readHead,
+  readReceipt,
+  UndecodableAnswer,
+  UnreadableAnswer,
+} from '../../../../src/payments/x402/chain/node.ts';
 import { ASSET_ABI } from '../../../../src/payments/x402/evm/eip3009.ts';
 import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../../support/http-server.ts';
 import { freshAddress } from '../signing.ts';
