@@ -65,19 +65,7 @@ const TAKEOVERS = 5;
 /** How long the mark is tried after its byte left without it, milliseconds. */
 const LATE_MARK_MS = 60_000;
 
-export interface DeliveryRecorder {
-  /**
-   * Bytes of the answer are about to leave. Call it when the first byte is there, and send nothing
-   * before it resolves. Then the store has the mark, which separates a death from here on from one
-   * before, or it was away for too long. False: the payment is sent back, and nothing may leave.
-   * Never rejects.
-   */
-  sending(record: PaymentRecord): Promise<boolean>;
-  /** The answer was sent completely. */
-  delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<void>;
-  /** Money moved and the buyer has nothing yet. Resolves when the proof may be brought again. */
-  undelivered(record: PaymentRecord, facts: DeliveryFacts & Undelivered): Promise<void>;
-}
+export type DeliveryRecorder = ReturnType<typeof createDeliveryRecorder>;
 
 export interface Undelivered {
   /** Undefined when only the buyer is not there. */
@@ -120,18 +108,12 @@ interface Begun {
   readonly sendings: number;
 }
 
-/** What a delivery could not write. */
-interface UnwrittenDelivery {
-  readonly payId: string;
-  readonly err: unknown;
-}
-
 /** Gets what a store that was away for too long did not write. */
 export interface DeliveryWarnings {
   /** How a delivery ended: its lease will end, and the record stays collectable. */
-  unwritten(facts: UnwrittenDelivery): void;
+  unwritten(facts: { readonly payId: string; readonly err: unknown }): void;
   /** An answer leaves without its mark. */
-  unmarked(facts: UnwrittenDelivery): void;
+  unmarked(facts: { readonly payId: string; readonly err: unknown }): void;
 }
 
 /** `keepAnswerMs`: how long the token of a purchase opens its delivered answer, at its delivery. */
@@ -140,7 +122,7 @@ export function createDeliveryRecorder(
   keepAnswerMs: () => number,
   warn: DeliveryWarnings,
   time: Time = REAL_TIME,
-): DeliveryRecorder {
+) {
   const begun = new WeakMap<PaymentRecord, Begun>();
   /**
    * The facts of a failed delivery about its own mark, which stays unless nothing left. The mark of
@@ -198,7 +180,13 @@ export function createDeliveryRecorder(
     warn.unwritten({ payId: record.payId, err: causeOf(written) });
   };
   return {
-    async sending(record) {
+    /**
+     * Bytes of the answer are about to leave. Call it when the first byte is there, and send
+     * nothing before it resolves. Then the store has the mark, which separates a death from here on
+     * from one before, or it was away for too long. False: the payment is sent back, and nothing
+     * may leave. Never rejects.
+     */
+    async sending(record: PaymentRecord): Promise<boolean> {
       let held = record;
       for (let lost = 0; ; lost += 1) {
         const written = await mark(record, held, MARK_WAIT_MS);
@@ -222,7 +210,8 @@ export function createDeliveryRecorder(
         return true;
       }
     },
-    delivered: (record, facts) => {
+    /** The answer was sent completely. */
+    delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<void> {
       const { backendStatus, digests } = facts;
       const delivery = { backendStatus, deliveredAt: new Date(), failure: undefined, digests };
       return close(record, facts, delivery, {
@@ -230,7 +219,10 @@ export function createDeliveryRecorder(
         ...keeping(facts, deliveredKeepMs(record, keepAnswerMs())),
       });
     },
-    undelivered: async (record, facts) => {
+    /**
+     * Money moved and the buyer has nothing yet. Resolves when the proof may be brought again.
+     */
+    async undelivered(record: PaymentRecord, facts: DeliveryFacts & Undelivered): Promise<void> {
       const forMs = windowLeftMs(record);
       const kept = keeping(facts, forMs);
       const { backendStatus, failure } = facts;

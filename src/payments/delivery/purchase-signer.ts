@@ -26,26 +26,12 @@ interface StatementFacts {
   readonly deliveredAt?: number | undefined;
 }
 
-type SignedRecord = Pick<
-  PaymentRecord,
-  | 'receiptId'
-  | 'resourceId'
-  | 'payId'
-  | 'network'
-  | 'asset'
-  | 'units'
-  | 'payer'
-  | 'payee'
-  | 'transaction'
-  | 'refundTransaction'
->;
-
 /** Neither method throws: what cannot be signed is reported and left out. */
 export interface PurchaseSigner {
   /** The response with the receipt that its payment is accepted for delivery. */
-  withReceipt(response: PaymentResponse, record: SignedRecord): PaymentResponse;
+  withReceipt(response: PaymentResponse, record: PaymentRecord): PaymentResponse;
   /** The statement of a purchase as compact JWS. */
-  statement(record: SignedRecord, facts: StatementFacts): string | undefined;
+  statement(record: PaymentRecord, facts: StatementFacts): string | undefined;
 }
 
 /** `onFailure` gets why something could not be signed. */

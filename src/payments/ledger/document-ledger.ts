@@ -43,7 +43,6 @@ import {
   claimOf,
   discard,
   ENDS_USES,
-  endedUses,
   expiresAt,
   FORGOTTEN,
   LedgerCorruption,
@@ -330,16 +329,18 @@ function openKeysOf(seen: PaymentRecord | undefined): readonly string[] {
   return seen?.mandate === undefined ? [] : openKeys(claimOf(seen.mandate));
 }
 
+/** Ends the uses of a mandate with its record; one that is deleted was a reservation. */
 function endOfUses(
   read: Read,
   before: PaymentRecord | undefined,
   after: PaymentRecord | undefined,
   now: number,
 ): Changes['documents'] {
-  const ended = endedUses(before, after);
-  if (ended === undefined) return [];
+  if (before?.mandate === undefined || before.state === after?.state) return [];
+  const how = after === undefined ? 'release' : ENDS_USES[after.state];
+  if (how === undefined) return [];
   const register = registerIn(read);
-  finishUses(register, ended.claim, ended.how, now);
+  finishUses(register, claimOf(before.mandate), how, now);
   return register.documents();
 }
 

@@ -122,9 +122,9 @@ export function reserve(
   now: number,
   tokenShownFor?: string,
 ): Outcome<Reservation> {
-  assertLease(command.leaseMs);
+  assertSpan('lease', command.leaseMs);
   assertNewToken(command.token);
-  assertLease(command.longestMs ?? 0);
+  assertSpan('lease', command.longestMs ?? 0);
   const terms = assertTerms(command.terms);
   if (record === undefined)
     return granted(freshRecord(withSecret(terms, command.token, tokenShownFor), command, now), terms);
@@ -148,8 +148,8 @@ export function reserve(
  */
 export function advance(record: PaymentRecord | undefined, command: Advance, now: number): Outcome<Advanced> {
   const { to, leaseMs, againMs = 0, facts = {} } = command;
-  assertLease(leaseMs);
-  assertPause(againMs);
+  assertSpan('lease', leaseMs);
+  assertSpan('pause', againMs);
   assertFacts(to, facts);
   assertKeeping(command.keeping);
   const learned = known(facts);
@@ -169,8 +169,8 @@ export function advance(record: PaymentRecord | undefined, command: Advance, now
 /** Records facts in place and renews the lease, or gives it up. */
 export function note(record: PaymentRecord | undefined, command: Note, now: number): Outcome<Advanced> {
   const { leaseMs, againMs = 0, facts = {} } = command;
-  assertLease(leaseMs);
-  assertPause(againMs);
+  assertSpan('lease', leaseMs);
+  assertSpan('pause', againMs);
   assertFacts(undefined, facts);
   assertKeeping(command.keeping);
   return written(record, command, notableIn(facts), (held) => ({
@@ -191,7 +191,7 @@ export function renew(
   { leaseMs, ...claim }: Claim & { readonly leaseMs: number },
   now: number,
 ): Outcome<boolean> {
-  assertLease(leaseMs);
+  assertSpan('lease', leaseMs);
   if (record === undefined || !holds(record, claim) || isFinal(record.state) || record.leaseUntil <= now)
     return { answer: false, record, changed: false };
   return { answer: true, record: assertRecord({ ...record, ...leased(now, leaseMs, 0) }, record), changed: true };
@@ -327,12 +327,6 @@ export const ENDS_USES: Readonly<Partial<Record<PaymentState, 'commit' | 'releas
   refused: 'release',
 };
 
-/** The end of uses that were reserved. */
-interface EndedUses {
-  readonly claim: MandateClaim;
-  readonly how: 'commit' | 'release';
-}
-
 /**
  * A reservation by the table, unless it would make a new record and the provider `refused` this
  * proof before, or its mandate cannot be used. `use` reserves that in the same write, and without
@@ -349,13 +343,6 @@ export function admitted(
   if (refused !== undefined) return { answer: { kind: 'refused', reason: refused }, record: undefined, changed: false };
   const reason = record.mandate === undefined ? undefined : use(claimOf(record.mandate));
   return reason === undefined ? outcome : { answer: { kind: 'mandate', reason }, record: undefined, changed: false };
-}
-
-/** The uses that a write ends; a deleted record was a reservation. @throws LedgerCorruption */
-export function endedUses(before: PaymentRecord | undefined, after: PaymentRecord | undefined): EndedUses | undefined {
-  if (before?.mandate === undefined || before.state === after?.state) return undefined;
-  const how = after === undefined ? 'release' : ENDS_USES[after.state];
-  return how === undefined ? undefined : { claim: claimOf(before.mandate), how };
 }
 
 /** @throws LedgerCorruption */
@@ -521,9 +508,9 @@ export function assertRecord(candidate: object, checked: Partial<PaymentRecord> 
 }
 
 /** @throws RangeError a bug of the caller, before anything is written. */
-function assertLease(leaseMs: number): void {
-  if (!Number.isSafeInteger(leaseMs) || leaseMs < 0 || leaseMs > MAX_LEASE_MS)
-    throw new RangeError(`a lease is 0 to ${MAX_LEASE_MS} ms`);
+function assertSpan(what: 'lease' | 'pause', ms: number): void {
+  const most = what === 'lease' ? MAX_LEASE_MS : MAX_PAUSE_MS;
+  if (!Number.isSafeInteger(ms) || ms < 0 || ms > most) throw new RangeError(`a ${what} is 0 to ${most} ms`);
 }
 
 /** @throws LedgerCorruption before anything is written. */
@@ -531,12 +518,6 @@ function assertNewToken(token: NewToken | undefined): void {
   if (token?.kind !== 'issued') return;
   if (!digest(token.id)) throw new LedgerCorruption('token id is malformed');
   if (!positive(token.forMs)) throw new LedgerCorruption('a token is remembered for whole milliseconds');
-}
-
-/** @throws RangeError a bug of the caller, before anything is written. */
-function assertPause(againMs: number): void {
-  if (!Number.isSafeInteger(againMs) || againMs < 0 || againMs > MAX_PAUSE_MS)
-    throw new RangeError(`a pause is 0 to ${MAX_PAUSE_MS} ms`);
 }
 
 /** @throws RangeError a bug of the caller, before anything is written. */

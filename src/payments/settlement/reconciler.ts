@@ -135,10 +135,18 @@ function laneOf({ state }: PaymentRecord): Lane {
 async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<void> {
   const { ledger, settler, deliver, journalOf, isOurs = () => true } = parts;
   if (!isOurs(record)) return leaveToOthers(ledger, record, parts.warn);
-  if (record.state === 'reserved') return forget(ledger, record);
+  if (record.state === 'reserved') {
+    // Nothing was sent: the buyer can bring the same proof again.
+    const held = await takeOver(ledger, record);
+    return void (held && (await ledger.discard(fencingToken(held), [])));
+  }
   if (owesRefund(record)) return void (await endCollecting(ledger, record));
   if (neverDecided(record)) return leaveToOperator(ledger, record, parts.warn);
-  if (record.state === 'undelivered' && record.tries >= BACKGROUND_TRIES) return leaveToBuyer(ledger, record);
+  if (record.state === 'undelivered' && record.tries >= BACKGROUND_TRIES) {
+    // The backend failed too often for more tries in the background.
+    const held = await takeOver(ledger, record);
+    return void (held && (await wait(ledger, held)));
+  }
   const journal = journalOf(record);
   const result = await settler.settle(requestFrom(parts, record, journal));
   if (result.kind === 'uncertain' && lookAgainMs(result.record) === LONGEST_WAIT_MS)
@@ -191,18 +199,6 @@ async function leaveToOthers(
     payId: record.payId,
     err: new Error('it was bought at another service: each needs a merchant.id of its own'),
   });
-}
-
-/** Nothing was sent: the buyer can bring the same proof again. */
-async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record);
-  if (held !== undefined) await ledger.discard(fencingToken(held), []);
-}
-
-/** The backend failed too often for more tries in the background. */
-async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record);
-  if (held !== undefined) await wait(ledger, held);
 }
 
 /**

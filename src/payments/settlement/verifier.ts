@@ -123,9 +123,10 @@ interface VerifierParts {
 
 export function createProofVerifier(
   examine: (candidate: Candidate) => Examination,
-  { unproven, tokens, replaced, assetDecimals }: VerifierParts,
+  parts: VerifierParts,
   now: () => number = Date.now,
 ): ProofVerifier {
+  const { unproven, tokens } = parts;
   const signatureOf = async (examination: Examination, network: string) => {
     const checked = await examination.checkSignature();
     return checked.kind === 'unproven' ? unproven.verdictOn(network, checked) : checked;
@@ -149,7 +150,7 @@ export function createProofVerifier(
       const { paymentIdentifier: key } = decoded;
       const { accepted, payload } = decoded.payload;
       const token = readWith(accepted);
-      const { agreed, over } = acceptedOffer(offer, accepted, { token, replaced, assetDecimals, nowMs });
+      const { agreed, over } = acceptedOffer(offer, accepted, token, parts, nowMs);
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
       const refusal = examination.refusal?.reason ?? (over ? NOT_OFFERED : undefined);
@@ -244,12 +245,6 @@ function nameOf({ proof }: Unproven): string {
  */
 type Terms = Pick<EchoedRequirements, 'amount' | 'maxTimeoutSeconds' | 'extra'>;
 
-/** The offer that a proof accepts. `over`: it was made, and its time has passed. */
-interface AcceptedOffer {
-  readonly agreed: Agreed;
-  readonly over: boolean;
-}
-
 type ReplacedOffers = ReturnType<typeof createReplacedOffers>;
 
 interface ReplacedOffer {
@@ -290,26 +285,20 @@ export function createReplacedOffers(now: () => number = Date.now) {
   };
 }
 
-/** What tells an offer that was made from one that a buyer made up. */
-interface Evidence {
-  /** The token of the proof, read with the terms of the proof. */
-  readonly token: Pick<ReadToken, 'offeredUntilMs'> | undefined;
-  readonly replaced: Pick<ReplacedOffers, 'find'>;
-  readonly assetDecimals: number;
-  readonly nowMs: number;
-}
-
 /**
  * The present offer, unless the proof accepts other terms that are shown to have been offered. A
  * token shows it on every process that has its key, also on one that never made the offer: prices
  * do not change on all replicas at once. No token shows whether the money was to move first: only
- * the process that offered it knows.
+ * the process that offered it knows. `token`: of the proof, read with its terms. `over`: the offer
+ * was made, and its time has passed.
  */
 function acceptedOffer(
   present: Agreed,
   accepted: Terms,
-  { token, replaced, assetDecimals, nowMs }: Evidence,
-): AcceptedOffer {
+  token: ReadToken | undefined,
+  { replaced, assetDecimals }: VerifierParts,
+  nowMs: number,
+): { readonly agreed: Agreed; readonly over: boolean } {
   const { upfront } = present;
   const offer = upfront !== undefined && accepted.extra?.['paymentFlow'] === UPFRONT ? upfront : present;
   const { requirements, resourceUrl } = offer;
