@@ -7,40 +7,6 @@ import { StoreError } from '../../../src/store/port/store-error.ts';
 import { keptAnswer } from '../ledger/samples.ts';
 import { EXPIRED, freshTerms, HASH, PAID, refusalIn, SPENT, worldOfEachTest } from './world.ts';
 
-describe('the gate', () => {
-  const world = worldOfEachTest();
-  const { settleOnce, record, broken } = world;
-
-  it('closed: nothing is even reserved', async () => {
-    world.gateOpen = false;
-    assert.equal((await settleOnce()).kind, 'gate_closed');
-    assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
-  });
-
-  it('that closes while the rail verifies: nothing is sent, and the proof works at once on the next process', async () => {
-    world.peer.script.verify = async () => {
-      world.gateOpen = false;
-      return { kind: 'valid' };
-    };
-    assert.equal((await settleOnce()).kind, 'gate_closed');
-    assert.deepEqual(world.peer.names(), ['verify']);
-    assert.equal(await world.state(), undefined, 'no other process may go on with it');
-    world.gateOpen = true;
-    world.peer.script.verify = async () => ({ kind: 'valid' });
-    assert.equal((await settleOnce()).kind, 'paid');
-  });
-
-  it('that closes when the settlement was begun: another process may go on, so the outcome is open', async () => {
-    const reserve: PaymentLedger['reserve'] = async (command) => {
-      const answer = await world.ledger.reserve(command);
-      world.gateOpen = false;
-      return answer;
-    };
-    assert.equal((await settleOnce({}, broken({ reserve }))).kind, 'uncertain');
-    assert.deepEqual(world.peer.names(), ['verify']);
-  });
-});
-
 describe('a payment that was not delivered', () => {
   const world = worldOfEachTest();
   const { settleOnce, pay, recorder, facts, later, record, receipts, broken, silent } = world;

@@ -400,7 +400,7 @@ describe('a payer at its bound of settlements under way', () => {
     });
 });
 
-describe('a call whose client is gone', () => {
+describe('a call whose client leaves, or whose gate closes', () => {
   const world = worldOfEachTest();
   const { settleOnce, record } = world;
   let leaving: AbortController;
@@ -408,23 +408,40 @@ describe('a call whose client is gone', () => {
     leaving = new AbortController();
   });
 
-  it('before it is reserved: asks no peer and writes nothing', async () => {
-    leaving.abort();
-    assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind: 'gone' });
-    assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
-  });
+  for (const [how, ending, kind] of [
+    ['leaves', () => leaving.abort(), 'gone'],
+    ['closes', () => Object.assign(world, { gateOpen: false }), 'gate_closed'],
+  ] as const) {
+    it(`${how} before it is reserved: asks no peer and writes nothing`, async () => {
+      ending();
+      assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind });
+      assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
+    });
 
-  it('while the provider verifies: nothing is written or sent', async () => {
-    world.peer.script.verify = async () => {
-      leaving.abort();
-      return { kind: 'valid' };
+    it(`${how} while the rail verifies: nothing is written or sent, and the proof is as good as before`, async () => {
+      world.peer.script.verify = async () => {
+        ending();
+        return { kind: 'valid' };
+      };
+      assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind });
+      assert.deepEqual([await record(), world.peer.names()], [undefined, ['verify']]);
+      world.gateOpen = true;
+      world.peer.script.verify = async () => ({ kind: 'valid' });
+      assert.equal((await settleOnce()).kind, 'paid');
+    });
+  }
+
+  it('closes once the settlement was begun: another process may go on, so the outcome is open', async () => {
+    const reserve: PaymentLedger['reserve'] = async (command) => {
+      const answer = await world.ledger.reserve(command);
+      world.gateOpen = false;
+      return answer;
     };
-    assert.deepEqual(await settleOnce({ left: leaving.signal }), { kind: 'gone' });
-    assert.deepEqual([await record(), world.peer.names()], [undefined, ['verify']]);
-    assert.equal((await settleOnce()).kind, 'paid', 'and its proof is as good as before');
+    assert.equal((await settleOnce({}, world.broken({ reserve }))).kind, 'uncertain');
+    assert.deepEqual(world.peer.names(), ['verify']);
   });
 
-  it('while it is reserved: the backend is not called, and the reservation is given back', async () => {
+  it('leaves while it is reserved: the backend is not called, and the reservation is given back', async () => {
     const reserve = world.broken({
       async reserve(command) {
         const reservation = await world.ledger.reserve(command);
@@ -436,7 +453,7 @@ describe('a call whose client is gone', () => {
     assert.deepEqual([await record(), world.peer.names(), world.backend.called], [undefined, [], []]);
   });
 
-  it('once the settlement was begun: it goes on, because money may move', async () => {
+  it('leaves once the settlement was begun: it goes on, because money may move', async () => {
     world.peer.script.settle = async () => {
       leaving.abort();
       return PAID;
@@ -444,7 +461,7 @@ describe('a call whose client is gone', () => {
     assert.equal((await settleOnce({ left: leaving.signal })).kind, 'paid');
   });
 
-  it('waits for no other copy any longer', async () => {
+  it('leaves: it waits for no other copy any longer', async () => {
     world.terms = { ...world.terms, tokenDigest: 'b'.repeat(64) };
     await world.pay();
     const time = virtualTime();
@@ -454,7 +471,7 @@ describe('a call whose client is gone', () => {
     assert.deepEqual(await copy, { kind: 'gone' });
   });
 
-  it('that has no client at its start begins nothing', async () => {
+  it('has no client at its start: begins nothing', async () => {
     assert.deepEqual(await settleOnce({ left: undefined }), { kind: 'gone' });
     assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
   });
