@@ -2,7 +2,8 @@
 
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { UsageError } from '../../src/cli/program.ts';
-import { eip155ChainId, KNOWN_NETWORKS, LOCAL_CHAIN_ID, LOCAL_TOKEN } from '../../src/payments/pricing/networks.ts';
+import { KNOWN_NETWORKS, LOCAL_CHAIN_ID, LOCAL_TOKEN } from '../../src/payments/pricing/networks.ts';
+import { eip155ChainId } from '../../src/payments/x402/wire/proof.ts';
 import { LOCAL_CURRENCY } from '../local-world/token.ts';
 
 /** An offer of scheme exact by EIP-3009, on a chain that keys of Ethereum sign for. */

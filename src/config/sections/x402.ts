@@ -1,10 +1,11 @@
 /** `payments.x402`: where the money goes, on which chain, and the rules of real money. */
 
 import { checksumAddress } from '../../crypto/keccak.ts';
-import { eip155ChainId, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
+import { KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
 import { isPublishedAccount, isPublishedKey } from '../../payments/x402/evm/account.ts';
 import { domainSeparator } from '../../payments/x402/evm/eip3009.ts';
 import { readCdpKey } from '../../payments/x402/wire/cdp-token.ts';
+import { eip155ChainId } from '../../payments/x402/wire/proof.ts';
 import type {
   Confirmation,
   DeploymentMode,

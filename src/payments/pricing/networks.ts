@@ -63,7 +63,6 @@ const ROWS: readonly Row[] = [
 
 /** Chain ids that development chains use by default (anvil and hardhat, ganache and geth --dev). */
 const DEVELOPMENT_CHAINS: readonly number[] = [LOCAL_CHAIN_ID, 1337];
-const CAIP2_EIP155 = /^eip155:([1-9]\d{0,14})$/;
 
 /** Known networks by CAIP-2 id. */
 export const KNOWN_NETWORKS: ReadonlyMap<string, KnownNetwork> = new Map<string, KnownNetwork>([
@@ -82,9 +81,3 @@ export const NETWORK_NAMES: ReadonlyMap<string, string> = new Map([
   ...ROWS.map(([chainId, title]) => [title.toLowerCase().replaceAll(' ', '-'), `eip155:${chainId}`] as const),
   ['local', `eip155:${LOCAL_CHAIN_ID}`],
 ]);
-
-/** The chain id of a CAIP-2 id of namespace eip155; undefined for every other text. */
-export function eip155ChainId(network: string): number | undefined {
-  const match = CAIP2_EIP155.exec(network);
-  return match?.[1] === undefined ? undefined : Number(match[1]);
-}

@@ -7,7 +7,6 @@ import { createHash } from 'node:crypto';
 import { readStrictJson } from '../../../json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
-import { eip155ChainId } from '../../pricing/networks.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
 
 /** The extension that lets a buyer name its payment (contract 4.4). */
@@ -125,6 +124,14 @@ interface ReplaySubject {
 export function replayKey({ chainId, asset, from, nonce }: ReplaySubject): string {
   const subject = `x402|${chainId}|${asset.toLowerCase()}|${from.toLowerCase()}|${nonce.toLowerCase()}`;
   return createHash('sha256').update(subject).digest('hex');
+}
+
+const CAIP2_EIP155 = /^eip155:([1-9]\d{0,14})$/;
+
+/** The chain id of a CAIP-2 id of namespace eip155; undefined for every other text. */
+export function eip155ChainId(network: string): number | undefined {
+  const match = CAIP2_EIP155.exec(network);
+  return match?.[1] === undefined ? undefined : Number(match[1]);
 }
 
 /**
