@@ -35,18 +35,6 @@ for (const channel of ['mcp', 'a2a'] as const)
         const bought = await testbed.send({ resourceId: TOOL, input: INPUT, proof, ...put(mandate) });
         assert.equal(bought.code, undefined, bought.raw);
       });
-
-    it('is not part of what is bought, nor of what the merchant gets', async () => {
-      const asked = await testbed.send({ resourceId: 'echo', input: { a: 1 } });
-      const proof = await testbed.proofFor(asked.body);
-      const call = { resourceId: 'echo', input: { a: 1 }, proof };
-      const bought = await testbed.send({ ...call, inside: 'whatever stands here' });
-      assert.deepEqual([bought.code, bought.body], [undefined, { a: 1 }], bought.raw);
-      // The same purchase, or it would be called used: the token in its proof opens the answer
-      // again.
-      const again = await testbed.send({ ...call, inside: 'something else' });
-      assert.deepEqual([again.code, again.body], [undefined, { a: 1 }], again.raw);
-    });
   });
 
 describe('large headers', () => {

@@ -5,16 +5,11 @@ import { createBuyer } from '../support/buyer.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { CHANNELS, type Reply } from './mandate-channels.ts';
-import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
+import { type MandateSeller, openMandateSeller, trusting } from './mandate-seller.ts';
 
 const TOOL = 'market_report';
 const INPUT = { city: 'Berlin' };
 const AT_ONCE = 12;
-/**
- * To a copy of a call whose mandate it lacks: before that call is admitted, while it runs, and
- * after it.
- */
-const POSSIBLE_CODES: ReadonlySet<string> = new Set(['AUTHORIZATION_REQUIRED', 'delivered', 'PAYMENT_REPLAYED']);
 
 describe('one mandate at two gateways that share a store', () => {
   let redis: TestRedis;
@@ -103,35 +98,5 @@ describe('one mandate at two gateways that share a store', () => {
       const { code } = await CHANNELS.http(gatewayAt(at), { ...call, proof: other, mandate });
       assert.equal(code, counted[at] === true ? 'AUTHORIZATION_REPLAYED' : undefined);
     }
-  });
-
-  it('copies without a mandate begin no purchase beside the one that has it, and are asked for no other payment', async () => {
-    const call = { resourceId: TOOL, input: INPUT };
-    const asked = await CHANNELS.http(testbed.gateway, call);
-    const purchase = testbed.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
-    const mandate = testbed.mandateFor(asked.body, { purchase }).header;
-    const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
-    const before = await testbed.income();
-    const bare = (at: number): Promise<Reply> => CHANNELS.http(gatewayAt(at), { ...call, proof });
-    const early = await Promise.all([0, 1, 2].map(bare));
-    assert.deepEqual(codes(early), { AUTHORIZATION_REQUIRED: 3 });
-    const running = CHANNELS.http(testbed.gateway, { ...call, proof, mandate });
-    const beside: Reply[] = [];
-    for (let at = 0; at < 8; at += 1) beside.push(...(await Promise.all([bare(0), bare(1)])));
-    assert.equal((await running).code, undefined);
-    const seen = new Set(beside.map(({ code = 'delivered' }) => code));
-    for (const code of seen) assert.ok(POSSIBLE_CODES.has(code), code);
-    assert.equal((await testbed.income()) - before, 10_000n);
-  });
-
-  it('free calls at once under one mandate: one is delivered', async () => {
-    const call = { resourceId: 'free_market_report', input: INPUT };
-    const asked = await CHANNELS.http(testbed.gateway, call);
-    const purchase = testbed.purchaseOf('free_market_report', 'Market report', INPUT);
-    const mandate = testbed.mandateFor(asked.body, { purchase, now: now() }).header;
-    const replies = await Promise.all(
-      Array.from({ length: AT_ONCE }, (_, at) => CHANNELS.http(gatewayAt(at), { ...call, mandate })),
-    );
-    assert.deepEqual(codes(replies), { delivered: 1, AUTHORIZATION_REPLAYED: AT_ONCE - 1 });
   });
 });

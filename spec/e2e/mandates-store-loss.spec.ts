@@ -2,16 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { VERSION_LENGTH } from '../../src/store/port/commit.ts';
-import { openGateway } from '../support/gateway.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { type Body, CHANNELS, type Reply, type Send } from './mandate-channels.ts';
-import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
+import { type MandateSeller, now, openMandateSeller } from './mandate-seller.ts';
 
 const INPUT = { city: 'Berlin' };
 const PURCHASE = { resourceId: 'market_report', input: INPUT };
 const FREE = { resourceId: 'free_market_report', input: INPUT };
 const RESOURCES = [PURCHASE.resourceId, FREE.resourceId];
-const FIRST_PURCHASES = 5;
 /** Longest wait for a purchase after a loss: a check of the store finds it, milliseconds. */
 const SOON_MS = 5_000;
 
@@ -108,37 +106,6 @@ describe('a mandate that the store lost', () => {
     await accept();
     const taken = await send(testbed.gateway, { ...PURCHASE, proof: await paid(fresh), mandate: closed(refused.body) });
     assert.equal(taken.code, undefined, taken.raw);
-  });
-});
-
-describe('the first purchase of a fresh gateway with a fresh Redis', () => {
-  it(`works at the first try, also under an open mandate from before, ${FIRST_PURCHASES} times`, async () => {
-    const other = await startRedis();
-    const client = new Redis(other.socketPath);
-    try {
-      for (let n = 0; n < FIRST_PURCHASES; n += 1) {
-        await client.flushall();
-        const gateway = await openGateway({
-          chain: testbed.chain,
-          backendUrl: testbed.backend.url,
-          facilitator: { mode: 'local' },
-          storage: { redis: { url: other.url } },
-          payTo: report().payment?.payTo ?? assert.fail('it is free'),
-          overrides: trusting(testbed.mint, RESOURCES),
-        });
-        try {
-          const asked = await CHANNELS.http(gateway, PURCHASE);
-          const mandate = testbed.mandateFor(asked.body, { purchase: report(), payment: true }).header;
-          const bought = await CHANNELS.http(gateway, { ...PURCHASE, proof: await paid(asked), mandate });
-          assert.equal(bought.code, undefined, bought.raw);
-        } finally {
-          await gateway.close();
-        }
-      }
-    } finally {
-      client.disconnect();
-      await other.stop();
-    }
   });
 });
 

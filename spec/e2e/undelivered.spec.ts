@@ -94,19 +94,6 @@ describe('a buyer that leaves while the merchant works', () => {
       replayed(await bring(testbed.gateway, id, {}, { proof: found(proof) }), 'delivered');
     });
 
-  it('in the middle of a streamed answer: collects all of it', async () => {
-    const input = { chunks: 20, everyMs: 10 };
-    const proof = await testbed.proof('slow', input);
-    await leave('slow', input, proof, 'left-slow', undefined, async (call) => {
-      await (await call).body?.getReader().read();
-    });
-    testbed.backend.forget();
-    const collected = await bring(testbed.gateway, 'slow', input, { proof });
-    assert.deepEqual([collected.status, collected.bytes.length], [200, 200]);
-    assert.match(collected.bytes.toString(), /^000000000\n(?:\d{9}\n)*000000019\n$/);
-    assert.equal(testbed.backend.requests.length, 0);
-  });
-
   it('too large to keep: the merchant is asked again, under the same key, and it is paid once', async () => {
     const proof = await testbed.proof('archive');
     // Its body is left unread: 5 MiB do not fit into the buffers on the way.
@@ -117,20 +104,6 @@ describe('a buyer that leaves while the merchant works', () => {
     assert.deepEqual([collected.status, collected.bytes.length], [200, 5 * 1024 * 1024]);
     assert.ok(testbed.backend.executions(key) >= 2);
     assert.equal((await testbed.income()) - income, 20_000n);
-  });
-
-  it('and had a key: no call collects without it', async () => {
-    const proof = await testbed.proof('held');
-    await leave('held', {}, proof, 'left-guarded', 'my key');
-    const body = replayed(await bring(testbed.gateway, 'held', {}, { proof }), 'undelivered');
-    assert.equal(body.details.payment?.['status'], 'settled');
-    assert.match(body.message, /with its Idempotency-Key, or else with the whole payment proof/);
-    replayed(await bring(testbed.gateway, 'held', {}, { proof, key: 'another key' }), 'undelivered');
-    const collected = await bring(testbed.gateway, 'held', {}, { proof, key: 'my key' });
-    assert.equal(collected.status, 200);
-    await receiptWhen(testbed.gateway, collected.requestId, true);
-    const again = await bring(testbed.gateway, 'held', {}, { proof, key: 'my key' });
-    assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [200, 'true']);
   });
 });
 
