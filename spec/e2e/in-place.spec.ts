@@ -12,6 +12,7 @@ import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { callInPlace, soldInPlace } from '../support/in-place.ts';
 import { readMetrics } from '../support/read-metrics.ts';
 import { eventsUntil, metadataOf, receiptWhen } from '../support/records.ts';
+import { DOCUMENT_HEADERS } from '../support/sample-backend.ts';
 import { openTestbed, quoteOf, type Testbed } from '../support/testbed.ts';
 import { type Answered, ask, assertEnvelope } from './ask.ts';
 import { type Brought, bring, failure, read, replayed } from './bring.ts';
@@ -160,6 +161,25 @@ describe('a resource that is sold in place', () => {
     assert.deepEqual([income, testbed.backend.requests.length], [REPORT_UNITS, 1]);
   });
 
+  it('HEAD with a good proof buys nothing, and leaves the proof as good as it was', async () => {
+    testbed.backend.forget();
+    const proof = await proofInPlace(testbed, 'market_report', BERLIN);
+    const income = await earned(async () => {
+      const [asked, headed] = [
+        await get('/reports/Berlin'),
+        await get('/reports/Berlin', 'HEAD', { 'payment-signature': proof }),
+      ];
+      assert.deepEqual([headed.status, headed.text], [402, '']);
+      const head = ({ headers: { date: _d, 'x-request-id': _i, 'payment-required': offer, ...rest } }: Answered) => ({
+        ...rest,
+        offer: offer?.length,
+      });
+      assert.deepEqual(head(headed), head(asked));
+    });
+    assert.deepEqual([income, testbed.backend.requests.length], [0n, 0]);
+    assert.equal((await bringInPlace(testbed.gateway, 'market_report', BERLIN, { proof })).status, 200);
+  });
+
   it('is refused before there is a price where path, query or precondition cannot be kept', async () => {
     for (const [path, headers, reason] of [
       ['/bytes?size=1&size=2', {}, undefined],
@@ -291,5 +311,39 @@ describe('a mandate of a call in place', () => {
       assert.ok(reply.receipt !== undefined);
     });
     assert.equal(bought, REPORT_UNITS);
+  });
+});
+
+describe('a free resource in place', () => {
+  let testbed: Testbed;
+  const DOCUMENT = {
+    name: 'Document',
+    backend: { method: 'GET', path: '/document' },
+    pricing: { type: 'free' },
+    expose: ['origin'],
+  };
+  before(async () => {
+    testbed = await openTestbed({ overrides: { resources: { document: DOCUMENT } } });
+  });
+  after(() => testbed?.close());
+  const get = (headers: Readonly<Record<string, string>>, method = 'GET'): Promise<Answered> =>
+    ask(testbed.gateway.url, { method, path: '/document', headers });
+
+  for (const [what, headers, status, text, range] of [
+    ['whole', {}, 200, '0123456789', undefined],
+    ['unchanged', { 'if-none-match': DOCUMENT_HEADERS.etag }, 304, '', undefined],
+    ['in part', { range: 'bytes=2-4' }, 206, '234', 'bytes 2-4/10'],
+    ['outside', { range: 'bytes=20-21' }, 416, '', 'bytes */10'],
+    ['changed', { 'if-match': '"2"' }, 412, '', undefined],
+  ] as const)
+    it(`${what}: ${status}`, async () => {
+      const answer = await get(headers);
+      assert.deepEqual([answer.status, answer.text, answer.headers['content-range']], [status, text, range]);
+      assert.partialDeepStrictEqual(answer.headers, DOCUMENT_HEADERS);
+    });
+
+  it('HEAD: the head of the whole answer', async () => {
+    const answer = await get({ range: 'bytes=2-4' }, 'HEAD');
+    assert.deepEqual([answer.status, answer.text, answer.headers['content-length']], [200, '', '10']);
   });
 });

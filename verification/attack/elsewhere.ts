@@ -4,7 +4,7 @@
 export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string, title: string])[]>> = {
   'spec/adapters/a2a/request.spec.ts': [
     ['A3', 'throws for no value in any position of a message'],
-    ['A3', '5 a notification runs nothing'],
+    ['A3', '5 refuses other ids, and a notification, and runs nothing'],
   ],
   'spec/adapters/acp/adapter.spec.ts': [
     ['A6 H3', 'must come once: two are refused, even when one of them is right'],
@@ -143,21 +143,18 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['H8 I10 O5', '${title}: of any other origin are 403 without CORS headers, also when they ask before'],
     ['O5', '${title}: of a listed origin are answered, may read the payment headers, and send no credentials'],
   ],
-  'spec/routes/in-place.spec.ts': [
-    ['H8', 'names itself by its public URL without a query, whatever host is asked for'],
-    ['H7', 'is bought by a GET, whole and kept by no cache; by a HEAD with the same proof it is not'],
+  'spec/adapters/origin/adapter.spec.ts': [
+    ['H8', 'is named in the challenge by the configured URL, whatever Host says'],
   ],
-  'spec/routes/invoke.spec.ts': [
-    ['H7', 'with a payment has the answer of the backend, PAYMENT-RESPONSE, and is kept by no cache'],
-  ],
+  'spec/e2e/in-place.spec.ts': [['H7', 'HEAD with a good proof buys nothing, and leaves the proof as good as it was']],
   'spec/routes/management.spec.ts': [
     ['O11', 'shares no route with agents but the probes'],
     ['O11', 'has no route for agents or operators'],
   ],
   'spec/routes/negotiation.spec.ts': [
     ['B1', 'may have ${MAX_BODY_BYTES} bytes, and is 413 with one more'],
-    ['B3', 'is 415 as ${what}'],
-    ['B3', 'is read as ${type}'],
+    ['B3', 'is 415 in any other type or coding'],
+    ['B3', 'is read as JSON in UTF-8, and ${suffixed} as a type that ends in +json'],
   ],
   'spec/routes/operators.spec.ts': [
     ['O3', '${rule} is no token'],
