@@ -20,7 +20,6 @@ import { inPlaceOf, onlyInPlace } from '../passthrough/route.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import type { AdapterHealths } from '../resources/discovery.ts';
-import { mirroredParameters } from '../resources/mirrored-headers.ts';
 import {
   type Introduction,
   indexDocument,
@@ -33,6 +32,7 @@ import {
 } from '../resources/published.ts';
 import type { CatalogueSettings } from '../resources/settings.ts';
 import { type StaticDocument, staticDocument as staticBytes, staticText } from '../resources/static-document.ts';
+import { mirroredParameters } from '../resources/tool-form.ts';
 import { note } from '../server/http/access-record.ts';
 import type { PreflightInPlace } from '../server/http/origin.ts';
 import { allowOnly } from '../server/http/request.ts';

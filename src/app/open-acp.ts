@@ -9,7 +9,7 @@ import { type BackendConnection, createExchange } from '../backend/backend-conne
 import { BackendError, type Exchange } from '../backend/exchange.ts';
 import { createIdempotency } from '../checkouts/machine.ts';
 import { createSessions } from '../checkouts/sessions.ts';
-import { type AcpSettings, longestTimeoutMs } from '../checkouts/settings.ts';
+import { longestTimeoutMs } from '../checkouts/settings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
 import type { StaticDocument } from '../resources/static-document.ts';
@@ -65,12 +65,43 @@ type Guards = Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
 
 /** ACP is enabled. `inUse`: the configuration in use. */
 export function openAcp(inUse: { readonly config: CheckoutSettings }, parts: AcpParts): OpenedAcp {
+  const { store, events, receipts, lifecycle, fence, loadShedding } = parts;
   const connection = createExchange({ origin: enabledOf(inUse.config).backend.origin, reuse: false });
-  const shared = {
-    ...parts,
-    exchange: held(connection.exchange, parts.fence),
-    checkoutWatch: watchCheckouts(parts.metrics, parts.log),
-    own: new Slots(() => enabledOf(inUse.config).maxInFlight),
+  // A call whose body was read when the backend began to restart waits before it is sent.
+  const exchange: Exchange = async (request, limits) => {
+    if (fence.up() && !(await fence.pass())) throw new BackendError('unreachable', false);
+    return connection.exchange(request, limits);
+  };
+  const watch = watchCheckouts(parts.metrics, parts.log);
+  const own = new Slots(() => enabledOf(inUse.config).maxInFlight);
+  const { layer } = parts.watch;
+  const clocks = {
+    admit: layer('admit'),
+    validate: layer('validate'),
+    forward: layer('forward'),
+    conclude: layer('conclude'),
+  };
+  const openAdapter = (settings: ReturnType<typeof enabledOf>, deploymentId: string, guards: Guards) => {
+    const { mountPath, backend, strictSemantics, authenticationErrors, idempotency } = settings;
+    const shared = { claims: store.checkouts, settings: idempotency, deploymentId, time: REAL_TIME };
+    const servesUnknown = settings.clients.length === 1 || backend.scopesByClient;
+    const sessions = createSessions({ ...shared, servesUnknown });
+    return acpAdapter({
+      mountPath,
+      settings,
+      entrance: guards.entrance,
+      guesses: guards.checkoutGuesses,
+      sessions,
+      fence,
+      gate: lifecycle,
+      shedding: loadShedding.sheddingFor(own),
+      slots: [loadShedding.slots, own],
+      idempotency: createIdempotency({ ...shared, sessions, longestTimeoutMs: longestTimeoutMs(backend), watch }),
+      openBackendCall: createBackendService({
+        ...{ exchange, backend, strictSemantics, authenticationErrors, events, receipts, watch },
+      }),
+      entered: (step, res) => clocks[step](res),
+    });
   };
   return {
     service(config, guards) {
@@ -80,7 +111,7 @@ export function openAcp(inUse: { readonly config: CheckoutSettings }, parts: Acp
       return {
         mountPath,
         judgedFields: JUDGED_FIELDS,
-        adapter: openAdapter(acp, merchant.id, guards, shared),
+        adapter: openAdapter(acp, merchant.id, guards),
         failures: acpFailures(mountPath, parts.onFailure),
         discovery: acpDiscovery({ publicBaseUrl: merchant.publicBaseUrl, mountPath, settings: discovery }),
         shownPath(path) {
@@ -97,73 +128,4 @@ export function openAcp(inUse: { readonly config: CheckoutSettings }, parts: Acp
 function enabledOf({ protocols: { acp } }: Pick<CheckoutSettings, 'protocols'>) {
   if (!acp.enabled) throw new Error('the checkouts were switched off without a restart');
   return acp;
-}
-
-/** A call whose body was read when the backend began to restart waits before it is sent. */
-function held(exchange: Exchange, fence: AcpParts['fence']): Exchange {
-  return async (request, limits) => {
-    if (fence.up() && !(await fence.pass())) throw new BackendError('unreachable', false);
-    return exchange(request, limits);
-  };
-}
-
-/** What all configurations share. */
-interface SharedParts extends AcpParts {
-  readonly exchange: Exchange;
-  readonly checkoutWatch: ReturnType<typeof watchCheckouts>;
-  readonly own: Slots;
-}
-
-function openAdapter(
-  settings: AcpSettings & { readonly mountPath: string },
-  deploymentId: string,
-  guards: Guards,
-  parts: SharedParts,
-): RequestHandler {
-  const { store, events, receipts, lifecycle, fence, loadShedding, exchange, own, checkoutWatch: watch } = parts;
-  const { mountPath, backend, strictSemantics, authenticationErrors } = settings;
-  const sessions = createSessions({
-    claims: store.checkouts,
-    settings: settings.idempotency,
-    deploymentId,
-    servesUnknown: settings.clients.length === 1 || backend.scopesByClient,
-    time: REAL_TIME,
-  });
-  const { layer } = parts.watch;
-  const clocks = {
-    admit: layer('admit'),
-    validate: layer('validate'),
-    forward: layer('forward'),
-    conclude: layer('conclude'),
-  };
-  return acpAdapter({
-    mountPath,
-    settings,
-    entrance: guards.entrance,
-    guesses: guards.checkoutGuesses,
-    sessions,
-    fence,
-    gate: lifecycle,
-    shedding: loadShedding.sheddingFor(own),
-    slots: [loadShedding.slots, own],
-    idempotency: createIdempotency({
-      claims: store.checkouts,
-      sessions,
-      settings: settings.idempotency,
-      deploymentId,
-      longestTimeoutMs: longestTimeoutMs(backend),
-      watch,
-      time: REAL_TIME,
-    }),
-    openBackendCall: createBackendService({
-      exchange,
-      backend,
-      strictSemantics,
-      authenticationErrors,
-      events,
-      receipts,
-      watch,
-    }),
-    entered: (step, res) => clocks[step](res),
-  });
 }

@@ -22,7 +22,7 @@ import {
   type TokenKeys,
 } from '../payments/pricing/buyer-token.ts';
 import { createLeases, type Leases } from '../payments/settlement/attempt.ts';
-import { createFindKnown, createFindOwn, type FindOwn } from '../payments/settlement/known-payment.ts';
+import { createFindKnown, createFindOwn } from '../payments/settlement/known-payment.ts';
 import { createUnpaidWork, type SharedWork } from '../payments/settlement/places.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
 import { createSettler, joining, type SettlementParts, type Settler, UNKEPT } from '../payments/settlement/settle.ts';
@@ -31,14 +31,12 @@ import {
   createProofVerifier,
   createReplacedOffers,
   createUnprovenSignatures,
-  type ProofVerifier,
 } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import { type Offers, whyElsewhere } from '../payments/x402/wire/offers.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
-import { backendOfRemoved, type Collector, createCollector, type RemovedBackend } from '../pipeline/collecting.ts';
-import { createSelling, type Selling } from '../pipeline/middleware/challenge.ts';
-import type { SettlementGate } from '../pipeline/middleware/settle.ts';
+import { backendOfRemoved, createCollector, type RemovedBackend } from '../pipeline/collecting.ts';
+import { createSelling } from '../pipeline/middleware/challenge.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { isRepeatable, type Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
@@ -84,18 +82,6 @@ interface SaleParts {
   readonly clientOf: ClientOf;
 }
 
-/** The payments of one configuration, from which the middleware is made. */
-interface Payments {
-  readonly selling: Selling;
-  readonly verifier: ProofVerifier;
-  readonly settler: Pick<Settler, 'settle'>;
-  readonly gate: SettlementGate;
-  /** Answers for the steps that refuse a call. */
-  readonly collector: Collector;
-  /** Finds the purchase that a buyer asks about. */
-  readonly findOwn: FindOwn;
-}
-
 export type OpenedPayments = NonNullable<ReturnType<typeof openPayments>>;
 
 /** Opens attempts, leases, and what waits for them. Undefined when nothing has a price. */
@@ -130,8 +116,8 @@ export function openPayments(parts: PaymentParts) {
   const { assetDecimals } = x402;
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
-    /** The payments as a configuration wants them. */
-    sale({ config, tokens, catalogue, offers, clientOf }: SaleParts): Payments | undefined {
+    /** The payments as a configuration wants them, from which the middleware is made. */
+    sale({ config, tokens, catalogue, offers, clientOf }: SaleParts) {
       if (tokens === undefined) return undefined;
       const verifier = createProofVerifier(examine, { unproven, tokens, replaced, assetDecimals });
       const networkOf = wideNetwork(clientOf);

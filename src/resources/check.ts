@@ -4,11 +4,11 @@ import type { Channel } from '../events/event.ts';
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
 import { carriesBody, FORM_TYPE } from './backend-request.ts';
-import { mirrorFaults } from './mirrored-headers.ts';
 import { reverseTemplate } from './reverse-template.ts';
 import { type ResourceFault, subschemas } from './schemas/keywords.ts';
 import { hasTooMany, schemaFaults } from './schemas/schema-check.ts';
 import type { ResourceConfig } from './settings.ts';
+import { mirrorFaults } from './tool-form.ts';
 import { readTemplate } from './url-template.ts';
 
 /** Channels that the extension has a form for. */

@@ -1,7 +1,8 @@
 /** The public form of a resource, which the list, MCP tools and A2A skills are made from. */
 
-import type { JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
+import type { Resource } from './resource.ts';
 import type { ResourceConfig } from './settings.ts';
 
 /** An entry of GET /api/resources (interface specification, part 2), without backend details. */
@@ -74,3 +75,32 @@ const WITHOUT_CHANNEL: Advice = {
     ' in the header Agent-Authorization or the input member _authorization: call it without one and the answer has the checkout to ' +
     'make it for',
 };
+
+/** The first valid input in the schema: an example, the default, or those of its properties. */
+export function exampleInput(
+  schema: JsonObject,
+  compiled: Pick<Resource, 'prepare'> | undefined,
+): JsonObject | undefined {
+  const { required } = schema;
+  const names = Array.isArray(required) ? (required as readonly string[]) : [];
+  return (
+    [...examplesIn(schema), fromProperties(schema)]
+      .filter((candidate) => isObject(candidate))
+      // Before the validator is asked, which may have to be compiled for it.
+      .filter((candidate) => names.every((name) => Object.hasOwn(candidate, name)))
+      .find((candidate) => compiled?.prepare(candidate, undefined).ok === true)
+  );
+}
+
+function fromProperties({ properties }: JsonObject): JsonObject {
+  const input: Record<string, Json> = {};
+  for (const [name, schema] of Object.entries(isObject(properties) ? properties : {})) {
+    const [first] = isObject(schema) ? examplesIn(schema) : [];
+    if (first !== undefined) input[name] = first;
+  }
+  return input;
+}
+
+function examplesIn({ examples, default: usual }: JsonObject): readonly Json[] {
+  return [...(Array.isArray(examples) ? (examples as readonly Json[]) : []), ...(usual === undefined ? [] : [usual])];
+}

@@ -4,7 +4,7 @@
  */
 
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
-import type { MirroredParameter } from '../../resources/mirrored-headers.ts';
+import type { MirroredParameter } from '../../resources/tool-form.ts';
 import type { HeaderReading } from '../../server/http/request.ts';
 import {
   INVALID_PARAMS,

@@ -4,7 +4,7 @@ import type { GatewayConfig } from '../../config/document/config.ts';
 import { isObject } from '../../json/types.ts';
 import { memberPath } from '../../problems/problem.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
-import { exampleInput } from '../../resources/example-input.ts';
+import { exampleInput } from '../../resources/listing.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
 import { httpGet } from '../http-get.ts';
 import { type Check, type Finding, passed, skipped, warned } from './check.ts';

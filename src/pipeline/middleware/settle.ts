@@ -34,7 +34,7 @@ import { asAnswer, signDelivery } from './deliver.ts';
 import { failedUnpaid, requestToBackend, undeliveredError } from './forward.ts';
 
 /** What a settlement asks of the process. */
-export interface SettlementGate {
+interface SettlementGate {
   /** Whether the gateway may still start to move money; asked again right before it does. */
   accepting(): boolean;
   /** Holds an open connection to the backend: no money moves without one. */

@@ -29,7 +29,7 @@ const condition = (type?: string): Keyword =>
   type === undefined
     ? { shape: 'schema', applies: 'condition' }
     : { shape: 'schema', applies: 'condition', types: [type] };
-/** MCP 2026-07-28: the header `Mcp-Param-{value}` repeats the argument (`mirrored-headers.ts`). */
+/** MCP 2026-07-28: the header `Mcp-Param-{value}` repeats the argument (`tool-form.ts`). */
 export const MIRROR_KEYWORD = 'x-mcp-header';
 
 const number = value('number', 'integer');
