@@ -14,6 +14,18 @@ describe('a map of recent keys', () => {
     assert.deepEqual([map.use('99899'), map.use('99900')], [undefined, 99_900]);
   });
 
+  it('has the last value of a key that is added again, which counts as used then', () => {
+    const map = new RecentMap<number>(2);
+    for (const [key, value] of [
+      ['a', 1],
+      ['b', 2],
+      ['a', 3],
+      ['c', 4],
+    ] as const)
+      map.add(key, value);
+    assert.deepEqual([map.use('a'), map.use('b'), map.use('c')], [3, undefined, 4]);
+  });
+
   it('takes no more memory by being used', () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;

@@ -5,44 +5,13 @@ import { type PrivateKeyAccount, privateKeyToAddress } from 'viem/accounts';
 import { createChain, evidenceQuery } from '../../../../src/payments/x402/chain/chain.ts';
 import { clientOver, type Rpc } from '../../../../src/payments/x402/chain/node.ts';
 import { payersWithCode } from '../../../../src/payments/x402/local/lane.ts';
-import {
-  createFailedPayers,
-  createLocalRail,
-  FAILED_PAYER_PAUSE_MS,
-  FAILED_PAYERS,
-} from '../../../../src/payments/x402/local/local-rail.ts';
+import { createLocalRail, FAILED_PAYER_PAUSE_MS } from '../../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../../tools/local-world/chain.ts';
 import { TOKEN_ABI } from '../../../../tools/local-world/contracts.ts';
 import { freshAccount, freshAddress, genuineProof, type offerFor, PRICE_UNITS, type Terms } from '../signing.ts';
 import { type ChainActors, openStage, type Stage, settleThrough, throughFaultyNode } from '../stage.ts';
 
-describe('payers whose transfer has failed', () => {
-  it('pause from their last failure on, however their address is spelled', () => {
-    let now = 0;
-    const failed = createFailedPayers(() => now);
-    failed.add('0xAb');
-    now = 10;
-    failed.add('0xaB');
-    for (const [at, pauses] of [
-      [FAILED_PAYER_PAUSE_MS + 9, true],
-      [FAILED_PAYER_PAUSE_MS + 10, false],
-    ] as const) {
-      now = at;
-      assert.equal(failed.has('0xAB'), pauses);
-    }
-    assert.equal(failed.has('0xcd'), false);
-  });
-
-  it('are remembered up to a bound, the latest of them', () => {
-    const failed = createFailedPayers(() => 0);
-    failed.add('again');
-    for (let n = 1; n < FAILED_PAYERS; n += 1) failed.add(`payer ${n}`);
-    failed.add('again');
-    failed.add('one more');
-    assert.deepEqual([failed.has('again'), failed.has('payer 1'), failed.has('payer 2')], [true, false, true]);
-  });
-});
 const SPENT = 'invalid_exact_evm_nonce_already_used';
 
 describe('the local rail on a real chain', () => {

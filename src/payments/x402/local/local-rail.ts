@@ -25,7 +25,7 @@ const UNFUNDED = 'the relayer cannot pay the gas';
 /** How long nothing is sent for a payer after a transfer failed in a block, milliseconds. */
 export const FAILED_PAYER_PAUSE_MS = 30_000;
 /** Most remembered payers; the oldest failure is forgotten first. */
-export const FAILED_PAYERS = 1_000;
+const FAILED_PAYERS = 1_000;
 /** Most simulations that are remembered for a settlement; the oldest is forgotten first. */
 const REMEMBERED_SIMULATIONS = 1_000;
 
@@ -44,12 +44,21 @@ interface LocalRailDeps {
 const monotonic = (): number => performance.now();
 
 export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail> {
-  const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
+  const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS, now = monotonic } = deps;
   const { asset, chainId, confirmations = 1 } = terms;
   const client = clientOver(rpc.call);
   const fees = watchFees({ client, head: () => chain.head() });
   const relayer = await createRelayer(rpc, chainId, privateKey, fees);
-  const failedPayers = createFailedPayers(deps.now);
+  /**
+   * When the transfer of a payer last failed in a block although its simulation passed. That costs
+   * the relayer gas, and the payer caused it: balance, cancellation or wallet code changed in
+   * between. So the payer waits before the next attempt.
+   */
+  const failedAt = new RecentMap<number>(FAILED_PAYERS);
+  const isPaused = ({ payload }: Proof): boolean => {
+    const at = failedAt.use(payload.payload.authorization.from.toLowerCase());
+    return at !== undefined && now() - at < FAILED_PAYER_PAUSE_MS;
+  };
   const passedAt = new RecentMap<number>(REMEMBERED_SIMULATIONS);
   let known: RelayerFunds | undefined;
 
@@ -57,7 +66,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     const { proof, offer } = payment.order;
     const query = { ...evidenceQuery(proof, offer, transaction), inBatch };
     const outcome = await confirmPayment(chain, query, waitMs, cause);
-    if (failedByPayer(outcome)) failedPayers.add(payment.payer);
+    if (failedByPayer(outcome)) failedAt.add(payment.payer, now());
     return caused(outcome, payment.order, payment.signed);
   };
   /** Sender of a transaction, and mark of the payment in it; undefined: the node has it not. */
@@ -99,7 +108,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
 
   const verify = async (proof: Proof, offer: PaymentRequirements): Promise<RailVerdict> => {
     if (!paysOffer(proof, offer)) return { kind: 'refused', reason: 'invalid_payment_requirements', nonceSpent: false };
-    if (failedPayers.has(payerOf(proof))) return PAUSED;
+    if (isPaused(proof)) return PAUSED;
     const transfer = transferOf(proof);
     const began = monotonic();
     const [joint, isShort] = await Promise.all([simulateSoon(transfer), funds.isShort(transfer.gas)]);
@@ -124,7 +133,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
         const shown = await confirmPayment(chain, query, 0, 'a contract that pays is not sent a second time');
         return caused(shown, { proof, history });
       }
-      if (failedPayers.has(payerOf(proof))) return afterFailedSimulation(PAUSED, history, chain, proof, offer);
+      if (isPaused(proof)) return afterFailedSimulation(PAUSED, history, chain, proof, offer);
       const transfer = transferOf(proof);
       const simulatedAt = passedAt.use(transfer.data);
       return lane.settle({ proof, offer, transfer, history, writeAhead, endsAt, simulatedAt });
@@ -188,27 +197,6 @@ function failedByPayer(outcome: Settlement): boolean {
   return outcome.kind === 'refused'
     ? outcome.evidence === 'elsewhere'
     : outcome.kind === 'uncertain' && outcome.failed === true;
-}
-
-function payerOf({ payload }: Proof): string {
-  return payload.payload.authorization.from;
-}
-
-/**
- * Remembers the payers whose last transfer failed in a block although its simulation passed. That
- * costs the relayer gas, and the payer caused it: balance, cancellation or wallet code changed in
- * between. So the payer waits before the next attempt.
- * @param now Milliseconds of a monotonic clock.
- */
-export function createFailedPayers(now: () => number = () => performance.now()) {
-  const failedAt = new RecentMap<number>(FAILED_PAYERS);
-  return {
-    add: (payer: string) => failedAt.add(payer.toLowerCase(), now()),
-    has(payer: string): boolean {
-      const at = failedAt.use(payer.toLowerCase());
-      return at !== undefined && now() - at < FAILED_PAYER_PAUSE_MS;
-    },
-  };
 }
 
 /** Without gas the rail is `degraded`: calls that need no gas are still served. */
