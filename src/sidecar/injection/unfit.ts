@@ -1,10 +1,14 @@
 /** Finds what keeps a pod from taking the gateway, whatever its merchant: shape and conflicts. */
 
 import { isDeepStrictEqual } from 'node:util';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { additionFault, gatewayVolumes } from './gateway-container.ts';
 import { AGENTS_PORT, GATEWAY_CONTAINER, MANAGEMENT_PORT } from './names.ts';
 import type { InjectionOptions } from './options.ts';
 import { type Pod, type PodSpec, Refusal } from './pod.ts';
+
+/** Longest part of a name that a sentence repeats, characters. */
+const MAX_NAME = 64;
 
 /** @throws Refusal */
 export function refuseUnfit(pod: Pod, options: InjectionOptions): void {
@@ -59,70 +63,28 @@ function refuseAdditions({ initContainers = [] }: PodSpec, options: InjectionOpt
   if (fault !== undefined) throw new Refusal(fault);
 }
 
-/** What is wrong with the value at this path; undefined: nothing. */
-type Check = (value: unknown, path: string) => string | undefined;
-
-const is =
-  (type: 'string' | 'number' | 'boolean' | 'object', right: string): Check =>
-  (value, path) =>
-    typeof value === type && value !== null && !Array.isArray(value) ? undefined : `${path} must be ${right}`;
-
+/** A schema whose faults are told as `must be ${right}`. */
+const is = (type: string | readonly string[], right: string, more: object = {}) => ({
+  type,
+  description: right,
+  ...more,
+});
 const text = is('string', 'a text');
-const whole: Check = (value, path) => (Number.isSafeInteger(value) ? undefined : `${path} must be a whole number`);
+const whole = is('integer', 'a whole number', {
+  minimum: Number.MIN_SAFE_INTEGER,
+  maximum: Number.MAX_SAFE_INTEGER,
+});
 const flag = is('boolean', 'true or false');
 const mapping = is('object', 'a mapping');
-const numberOrText: Check = (value, path) =>
-  typeof value === 'string' || Number.isSafeInteger(value) ? undefined : `${path} must be a number or a text`;
-
-const list =
-  (item: Check): Check =>
-  (value, path) =>
-    Array.isArray(value)
-      ? firstFault(value.map((entry: unknown, index) => () => item(entry, `${path}[${index}]`)))
-      : `${path} must be a list`;
-
-const texts: Check = (value, path) =>
-  mapping(value, path) ??
-  firstFault(
-    Object.entries(value as object).map(
-      ([name, entry]) =>
-        () =>
-          text(entry, `${path}[${name.slice(0, 64)}]`),
-    ),
-  );
-
+const list = (items: object) => is('array', 'a list', { items });
+const texts = { ...mapping, additionalProperties: text };
 /** Members that are absent are right, unless they are required. */
-const object =
-  (members: Readonly<Record<string, Check>>, ...required: readonly string[]): Check =>
-  (value, path) => {
-    const wrong = mapping(value, path);
-    if (wrong !== undefined) return wrong;
-    const has = value as Readonly<Record<string, unknown>>;
-    const absent = required.find((name) => has[name] === undefined);
-    if (absent !== undefined) return `${path}.${absent} is missing`;
-    return firstFault(
-      Object.entries(members)
-        .filter(([name]) => has[name] !== undefined)
-        .map(
-          ([name, check]) =>
-            () =>
-              check(has[name], `${path}.${name}`),
-        ),
-    );
-  };
-
-function firstFault(checks: readonly (() => string | undefined)[]): string | undefined {
-  for (const check of checks) {
-    const fault = check();
-    if (fault !== undefined) return fault;
-  }
-  return undefined;
-}
+const object = (properties: object, ...required: readonly string[]) => ({ ...mapping, properties, required });
 
 const HTTP_GET = object(
   {
     path: text,
-    port: numberOrText,
+    port: is(['string', 'integer'], 'a number or a text'),
     host: text,
     scheme: text,
     httpHeaders: list(object({ name: text, value: text }, 'name')),
@@ -131,47 +93,53 @@ const HTTP_GET = object(
 );
 const PROBE = object({ httpGet: HTTP_GET, tcpSocket: mapping, grpc: mapping, exec: mapping });
 const HOOK = object({ httpGet: HTTP_GET, tcpSocket: mapping, exec: mapping, sleep: object({ seconds: whole }) });
-const QUANTITIES = object({ requests: mapping, limits: mapping });
-
 const CONTAINER = object(
   {
     name: text,
     ports: list(object({ name: text, containerPort: whole, hostPort: whole }, 'containerPort')),
     env: list(object({ name: text, value: text }, 'name')),
-    livenessProbe: PROBE,
-    readinessProbe: PROBE,
-    startupProbe: PROBE,
+    ...{ livenessProbe: PROBE, readinessProbe: PROBE, startupProbe: PROBE },
     lifecycle: object({ preStop: HOOK }),
-    resources: QUANTITIES,
+    resources: object({ requests: mapping, limits: mapping }),
     volumeMounts: list(object({ name: text, mountPath: text }, 'mountPath')),
   },
   'name',
 );
-
-const POD = object(
+const SPEC = object(
   {
-    metadata: object({ labels: texts, annotations: texts }),
-    spec: object(
-      {
-        containers: list(CONTAINER),
-        initContainers: list(CONTAINER),
-        ephemeralContainers: list(mapping),
-        volumes: list(
-          object({ name: text, configMap: object({ name: text }), secret: object({ secretName: text }) }, 'name'),
-        ),
-        terminationGracePeriodSeconds: whole,
-        restartPolicy: text,
-        hostNetwork: flag,
-        shareProcessNamespace: flag,
-        os: object({ name: text }),
-      },
-      'containers',
+    ...{ containers: list(CONTAINER), initContainers: list(CONTAINER), ephemeralContainers: list(mapping) },
+    volumes: list(
+      object({ name: text, configMap: object({ name: text }), secret: object({ secretName: text }) }, 'name'),
     ),
+    terminationGracePeriodSeconds: whole,
+    restartPolicy: text,
+    ...{ hostNetwork: flag, shareProcessNamespace: flag },
+    os: object({ name: text }),
   },
-  'spec',
+  'containers',
 );
 
-/** One sentence; undefined when every member that injection reads has its type. */
+/** Every member that injection reads has its type. */
+const isPod = new Ajv2020({ verbose: true, strict: true, allowUnionTypes: true }).compile(
+  object({ metadata: object({ labels: texts, annotations: texts }), spec: SPEC }, 'spec'),
+);
+
+/** One sentence; undefined when the pod has the shape of one. */
 function shapeFault(pod: unknown): string | undefined {
-  return POD(pod, 'pod');
+  if (isPod(pod)) return undefined;
+  const [{ instancePath = '', keyword = '', params = {}, parentSchema = {} } = {}] = isPod.errors ?? [];
+  const steps = instancePath.split('/').slice(1).map(unescaped);
+  const path = steps.reduce((above, step, at) => {
+    // Names of labels and annotations are the author's own.
+    const isOwn = /^\d+$/.test(step) || steps[at - 1] === 'labels' || steps[at - 1] === 'annotations';
+    return isOwn ? `${above}[${step.slice(0, MAX_NAME)}]` : `${above}.${step}`;
+  }, 'pod');
+  return keyword === 'required'
+    ? `${path}.${params['missingProperty']} is missing`
+    : `${path} must be ${parentSchema['description']}`;
+}
+
+/** A step of a JSON pointer (RFC 6901). */
+function unescaped(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~');
 }
