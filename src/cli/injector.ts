@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander';
 import type { InjectorSettings } from '../sidecar/injector/open-injector.ts';
-import { defineCommand, UsageError, wholeNumber } from './program.ts';
+import { defineCommand, signalled, UsageError, wholeNumber } from './program.ts';
 
 const USUAL_NAMESPACE = 'agent-commerce-system';
 const USUAL_PORT = 8_443;
@@ -67,7 +67,6 @@ async function serveReviews(settings: InjectorSettings): Promise<void> {
   try {
     const opened = await openInjector(settings, log);
     await signalled();
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
     await opened.drain();
     log.info('stopped');
   } catch (error) {
@@ -76,13 +75,6 @@ async function serveReviews(settings: InjectorSettings): Promise<void> {
   } finally {
     log.flush();
   }
-}
-
-function signalled(): Promise<void> {
-  return new Promise((resolve) => {
-    process.once('SIGTERM', () => resolve());
-    process.once('SIGINT', () => resolve());
-  });
 }
 
 function needed(value: string | undefined, option: string): string {

@@ -1,5 +1,6 @@
 /** The command line of `acg`: finds the command that is asked for and loads it alone. */
 
+import { once } from 'node:events';
 import { Command, CommanderError } from 'commander';
 import release from '../../package.json' with { type: 'json' };
 import { nearest } from '../problems/nearest.ts';
@@ -137,6 +138,13 @@ function faultsOf(name: string) {
 
 /** The option that every command has which reads the configuration. */
 export const CONFIG_OPTION = ['-c, --config <file>', 'else AGENT_COMMERCE_CONFIG, else config.yaml'] as const;
+
+/** Resolves at SIGTERM or SIGINT; a second signal ends the process at once. */
+export async function signalled(): Promise<void> {
+  const signals = ['SIGTERM', 'SIGINT'] as const;
+  await Promise.race(signals.map((signal) => once(process, signal)));
+  for (const signal of signals) process.once(signal, () => process.exit(1));
+}
 
 /** Collects the values of an option that may be repeated. */
 export function repeated(value: string, before: readonly string[] = []): readonly string[] {

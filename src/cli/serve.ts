@@ -19,7 +19,7 @@ import { createLog, type Log, MaskedSecrets, refusalLog } from '../telemetry/log
 import { collectorFrom } from '../telemetry/traces/tracing.ts';
 import { checkedDrain, checkedStart, type ProcessSettings } from './checked-start.ts';
 import { closed, listenAt, type Opened, type Openers, openAgents } from './open-agents.ts';
-import { CONFIG_OPTION, defineCommand } from './program.ts';
+import { CONFIG_OPTION, defineCommand, signalled } from './program.ts';
 
 /** The parts that a gateway is opened from. */
 interface Start extends ReturnType<typeof configured> {
@@ -61,7 +61,6 @@ export async function serve(args: { readonly config?: string }, openers?: Opener
   try {
     await Promise.race([signalled(), hooks.failed]);
     hooks.stop();
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
     await hooks.drain();
   } catch (error) {
     log.fatal({ err: error }, 'the gateway cannot go on');
@@ -184,13 +183,6 @@ function stayOnHangUp(log: Log): HangUp {
       if (early) reload();
     },
   };
-}
-
-function signalled(): Promise<void> {
-  return new Promise((resolve) => {
-    process.once('SIGTERM', () => resolve());
-    process.once('SIGINT', () => resolve());
-  });
 }
 
 /**

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { imported, resourceOf } from './openapi.ts';
+import { imported, resourceOf, TABLES } from './openapi.ts';
 
 const text = { type: 'string' };
 const list = { type: 'array', items: text };
@@ -209,91 +209,6 @@ describe('the request of an imported operation', () => {
   });
 });
 
-const SKIPPED: readonly (readonly [string, object, RegExp])[] = [
-  ['a method that no resource has', { head: {} }, /the method HEAD, which no resource has/],
-  [
-    'a required header',
-    { get: { parameters: [{ name: 'X-A', in: 'header', required: true }] } },
-    /needs the header parameter X-A/,
-  ],
-  [
-    'a required cookie',
-    { get: { parameters: [{ name: 'c', in: 'cookie', required: true }] } },
-    /needs the cookie parameter c/,
-  ],
-  [
-    'a whole query',
-    { get: { parameters: [{ name: 'q', in: 'querystring', required: true }] } },
-    /needs the querystring parameter q/,
-  ],
-  [
-    'Authorization',
-    { get: { parameters: [{ name: 'Authorization', in: 'header', required: true }] } },
-    /credentials of the caller/,
-  ],
-  [
-    'an object in the query',
-    { get: { parameters: [query('a', filter, { required: true })] } },
-    /in the style form, an object/,
-  ],
-  [
-    'a required list of objects',
-    { get: { parameters: [query('a', { type: 'array', items: filter }, { required: true })] } },
-    /a list of lists or objects/,
-  ],
-  [
-    'security',
-    { get: { security: [{ key: [] }] } },
-    /needs credentials of the caller \(key\): put them under backend\.headers .* add --ignore-security$/,
-  ],
-  [
-    'multipart',
-    { post: { requestBody: { content: { 'multipart/form-data': {} } } } },
-    /needs a body, which is multipart\/form-data/,
-  ],
-  [
-    'bytes',
-    { put: { requestBody: { required: true, content: { 'application/octet-stream': {} } } } },
-    /is application\/octet-stream/,
-  ],
-  [
-    'a required body of DELETE',
-    { delete: { requestBody: json(filter) } },
-    /needs a body, which no resource of DELETE has/,
-  ],
-  [
-    'a header of the gateway',
-    { get: { parameters: [{ name: 'X-Request-Id', in: 'header', required: true, schema: { const: '1' } }] } },
-    /needs a header that the gateway sets itself/,
-  ],
-  [
-    'a body of DELETE that has required members',
-    { delete: { requestBody: { content: { 'application/json': { schema: { ...filter, required: ['min'] } } } } } },
-    /needs a body, which no resource of DELETE has/,
-  ],
-  ['a redirect', { get: { responses: { 302: { description: '' } } } }, /answers with a redirect \(302\)/],
-  ['errors only', { get: { responses: { 404: { description: '' } } } }, /names no answer of success/],
-  [
-    'another host',
-    { get: { servers: [{ url: 'https://other.example.com' }] } },
-    /served by another host, other\.example\.com/,
-  ],
-  [
-    'a pattern that is refused',
-    { get: { parameters: [query('a', { type: 'string', pattern: '(?=a)' }, { required: true })] } },
-    /must not use look-around/,
-  ],
-  ['a price that is none', { get: { 'x-price': 'cheap' } }, /an x-price that is no price/],
-  [
-    'a price without an amount',
-    { get: { 'x-price': { currency: 'EUR' } } },
-    /an x-price that is no price: write an amount/,
-  ],
-  ['a price below zero', { get: { 'x-price': -1 } }, /an x-price that is no price/],
-  ['an operation that is no object', { get: [] }, /is no object/],
-  ['a parameter that leads nowhere', { get: { parameters: [{ $ref: '#/gone' }] } }, /which is not there/],
-];
-
 describe('a document of many files names its way out where one was not read', () => {
   const answer = { responses: { 200: { description: '' } } };
   for (const [title, item] of [
@@ -404,12 +319,12 @@ describe('a path in the notation of a router', () => {
 });
 
 describe('an operation is skipped with its reason', () => {
-  for (const [title, item, reason] of SKIPPED)
+  for (const { title, operation: item, says } of TABLES.skipped)
     it(title, () => {
       const result = imported({ '/x': item, '/y': { get: {} } }, { servers: [{ url: 'https://example.com' }] });
       assert.deepEqual(Object.keys(result.resources), ['get_y']);
       assert.equal(result.skipped.length, 1);
-      assert.match(result.skipped[0]?.reason ?? '', reason);
+      assert.match(result.skipped[0]?.reason ?? '', new RegExp(says));
       assert.match(result.skipped[0]?.operation ?? '', /^[A-Z]+ \/x$/);
       // What is wrong, then what to do.
       assert.match(result.skipped[0]?.reason ?? '', /\w.*: \w/);

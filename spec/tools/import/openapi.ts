@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
 import type { WrittenResource } from '../../../src/config/document/document.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import { type Import, type ImportOptions, importOpenApi } from '../../../tools/import/import.ts';
@@ -49,3 +52,16 @@ export function inputOf(
     leftOut: result.narrowed.map(({ path, reason }) => `${path}: ${reason}`),
   };
 }
+
+interface Tables {
+  readonly rewritten: readonly {
+    readonly title: string;
+    readonly openapi: string;
+    readonly schema: object;
+    readonly becomes: object | 'the same';
+  }[];
+  readonly refused: readonly { readonly title: string; readonly schema: object; readonly says: string }[];
+  readonly skipped: readonly { readonly title: string; readonly operation: object; readonly says: string }[];
+}
+
+export const TABLES = parse(readFileSync(join(import.meta.dirname, 'dialect.yaml'), 'utf8')) as Tables;
