@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { inputOf, TABLES } from './openapi.ts';
+import type { Json, JsonObject } from '../../../src/json/types.ts';
+import { resourceOf as compiled } from '../../resources/resources.ts';
+import { imported, inputOf, resourceOf, TABLES, type Taken } from './openapi.ts';
 
 const PLACEHOLDER = ['$', '{ADMIN_TOKEN}'].join('');
 
@@ -151,5 +153,72 @@ describe('a reference', () => {
     );
     const alone = inputOf({ $ref: '#/components/schemas/B' }, '3.0.3', { A, B }).property;
     assert.deepEqual((property as { properties: { second: object } }).properties.second, alone);
+  });
+});
+
+const text = { type: 'string' };
+const flag = { type: 'boolean' };
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const Cat = { type: 'object', required: ['kind'], properties: { kind: text, meow: flag } };
+const Dog = { type: 'object', required: ['kind'], properties: { kind: text, bark: flag } };
+const mapping = { cat: '#/components/schemas/Cat', dog: 'Dog' };
+const pets = { oneOf: [ref('Cat'), ref('Dog')], discriminator: { propertyName: 'kind', mapping } };
+const Pet = { type: 'object', required: ['kind'], properties: { kind: text, name: text } };
+const cat = { kind: 'cat', meow: true };
+const dog = { kind: 'dog', bark: true };
+const named = (kind: string, more: object = {}) => ({ kind, ...more });
+const owner = { type: 'object', properties: { id: text } };
+
+const many = Array.from({ length: 40 }, (_, at) => `Kind${at}`);
+const manyKinds = Object.fromEntries(
+  many.map((name) => {
+    const properties = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`${name}_${at}`, text]));
+    return [name, { allOf: [ref('Pet'), { type: 'object', properties }] }];
+  }),
+);
+
+/** Of forty schemas: too long for the table. */
+const MANY: Taken = {
+  title: 'a choice of many',
+  schema: { properties: { more: text }, oneOf: many.map(ref), discriminator: { propertyName: 'kind' } },
+  components: { Pet, ...manyKinds },
+  takes: [{ kind: 'Kind7', Kind7_3: 'x', name: 'x', more: 'x' }, named('Kind39')],
+  refuses: [{ kind: 'Kind7', Kind8_3: 'x' }, named('Kind40'), { kind: 'Kind7', less: 'x' }],
+};
+
+/** Whether the gateway takes a value of the schema as a member of a body. */
+function taking(schema: object, components: object): (value: unknown) => boolean {
+  const body = { type: 'object', required: ['it'], properties: { it: schema } };
+  const { inputSchema } = resourceOf(
+    imported(
+      { '/x': { post: { requestBody: { required: true, content: { 'application/json': { schema: body } } } } } },
+      { openapi: '3.0.3', components: { schemas: { Cat, Dog, Owner: owner, ...components } } },
+    ),
+  );
+  const resource = compiled(inputSchema as JsonObject);
+  return (value) => resource.prepare({ it: value as Json }, undefined).ok;
+}
+
+describe('an imported schema takes what the document means', () => {
+  for (const { title, schema, components = {}, takes, refuses } of [...TABLES.taken, MANY])
+    it(title, () => {
+      const isTaken = taking(schema, components);
+      for (const value of takes) assert.ok(isTaken(value), `refuses ${JSON.stringify(value)}`);
+      for (const value of refuses) assert.ok(!isTaken(value), `takes ${JSON.stringify(value)}`);
+    });
+
+  it('and shows no default that its branches refuse', () => {
+    const decimal = { anyOf: [{ type: 'number' }, { type: 'string', pattern: '^(?!-)' }], default: '0.1' };
+    assert.deepEqual(inputOf(decimal).property, { anyOf: [{ type: 'number' }] });
+    const said = { oneOf: [ref('Cat')], discriminator: { propertyName: 'kind' } };
+    const kind = { type: 'string', const: 'cat', default: 'cat' };
+    const { property } = inputOf(said, '3.1.0', { Cat: { type: 'object', properties: { kind } } });
+    assert.ok(!JSON.stringify(property).includes('default'));
+  });
+
+  it('and leaves out a branch that it cannot express', () => {
+    const broken = { type: 'object', properties: { kind: text }, required: ['kind'], $dynamicRef: '#x' };
+    const isTaken = taking(pets, { Dog: broken });
+    assert.deepEqual([isTaken(cat), isTaken(dog)], [true, false]);
   });
 });

@@ -53,7 +53,17 @@ export function inputOf(
   };
 }
 
+/** A schema of a member, with the schemas that it refers to, and values. */
+export interface Taken {
+  readonly title: string;
+  readonly schema: object;
+  readonly components?: object;
+  readonly takes: readonly unknown[];
+  readonly refuses: readonly unknown[];
+}
+
 interface Tables {
+  readonly taken: readonly Taken[];
   readonly rewritten: readonly {
     readonly title: string;
     readonly openapi: string;
