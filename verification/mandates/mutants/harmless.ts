@@ -60,7 +60,7 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     'OpenSSL refuses the other lengths as well, today',
   "src/mandates/ap2/remote-keys.ts: answer.body.on('error', () => undefined).destroy(); => ;":
     'only what it costs: the deadline ends that answer as well',
-  'src/mandates/ap2/trust/certificate-limits.ts: at >= 0 && der.subarray(at, at + EXTENSION.length).equals(EXTENSION) => (der.subarray(at, at + EXTENSION.length).equals(EXTENSION))':
+  'src/mandates/ap2/x5c.ts: at >= 0 && der.subarray(at, at + EXTENSION.length).equals(EXTENSION) => (der.subarray(at, at + EXTENSION.length).equals(EXTENSION))':
     'so near the beginning nothing lies behind the name that is looked for from the end',
   "src/mandates/ap2/checkout.ts: isText(type) && typeof amount === 'number' => (isText(type))":
     'for the types: an integer is a number',
