@@ -29,6 +29,7 @@ Object.assign(Dispatcher.prototype, api);
 export { default as Agent } from ${dispatcher('agent')};
 export { default as Client } from ${dispatcher('client')};
 export { default as Pool } from ${dispatcher('pool')};
+export { default as buildConnector } from ${from(fileOf('undici', 'lib/core/connect.js'))};
 `;
 }
 

@@ -165,7 +165,7 @@ describe('acg events --follow', () => {
     await command.until(has('last'), 'what came after it');
     const { errors } = await interrupted(command);
     assert.deepEqual(requestsIn(command.text()), ['start', ...named('first', 2), ...named('missed', 5), 'last']);
-    assert.deepEqual(errors.split('\n'), ['the connection broke; connecting again', 'connected again', '']);
+    assert.deepEqual(errors.split('\n'), ['it closed the connection; connecting again', 'connected again', '']);
   });
 
   it('says where events are missing', async (t) => {

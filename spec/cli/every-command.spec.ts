@@ -77,7 +77,7 @@ const UNREACHABLE: Readonly<Record<string, Expected | undefined>> = {
   // It starts, and says so in its readiness.
   serve: NONE,
   validate: NONE,
-  healthcheck: { words: 'healthcheck --config away.yaml', code: 69, says: /^http:\/\/127\.0\.0\.1:2\/health does not/ },
+  healthcheck: { words: 'healthcheck --config away.yaml', code: 69, says: /^http:\/\/127\.0\.0\.1:2 does not/ },
   receipts: at('receipts'),
   events: at('events --follow'),
   refunds: NONE,

@@ -13,6 +13,7 @@ import {
   openGatewayClient,
   readList,
 } from './gateway-client.ts';
+import { faultOf } from './http-get.ts';
 import { addFormatOptions, type FormatArgs, members, printList, printStream, type Shape } from './output.ts';
 import { defineCommand, oneOf, UnavailableError, wholeNumber } from './program.ts';
 
@@ -164,10 +165,10 @@ async function followEvents<Event extends FollowedEvent>(
   while (!signal.aborted) {
     let why = 'the stream ended';
     try {
-      const response = await client.stream(last, signal);
+      const stream = await client.stream(last, signal);
       if (standing === 'broken') note('connected again');
       standing = 'open';
-      for await (const frame of framesOf(response)) {
+      for await (const frame of framesOf(stream)) {
         if (frame.kind === 'retry') ({ retryMs } = frame);
         else if (frame.kind === 'comment') {
           if (frame.text === 'gap')
@@ -183,18 +184,12 @@ async function followEvents<Event extends FollowedEvent>(
     } catch (error) {
       if (signal.aborted) return;
       if (standing === 'new' || (standing === 'broken' && !(error instanceof UnavailableError))) throw error;
-      why = brokenBy(error);
+      why = faultOf(error);
     }
     if (standing === 'open') note(`${why}; connecting again`);
     standing = 'broken';
     await delay(retryMs, undefined, { signal }).catch(() => undefined);
   }
-}
-
-/** Node names neither the end of a connection nor who ended it. */
-function brokenBy(error: unknown): string {
-  const { code, message } = (error instanceof Error ? error : new Error(String(error))) as NodeJS.ErrnoException;
-  return code === 'ECONNRESET' ? 'the connection broke' : message;
 }
 
 function eventOf<Event extends FollowedEvent>(data: string): Event | undefined {

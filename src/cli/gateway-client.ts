@@ -1,8 +1,8 @@
 /** Asks a running gateway what its operators may ask, with their token. */
 
 import { readFileSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
 import { type Command, Option } from 'commander';
+import type { Dispatcher } from 'undici';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { readHttpUrl } from '../config/document/endpoints.ts';
 import { configPath } from '../config/document/parse.ts';
@@ -33,8 +33,8 @@ export interface AccessArgs {
 export interface GatewayClient {
   /** @throws UnavailableError; Error for a wrong token; UsageError for a refused parameter */
   list(path: string, query: Readonly<Record<string, string>>): Promise<JsonObject>;
-  /** The head of the event stream, behind that event. Throws the same. */
-  stream(lastEventId: string, signal: AbortSignal): Promise<IncomingMessage>;
+  /** The event stream, behind that event. Throws the same. */
+  stream(lastEventId: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
 }
 
 interface Access {
@@ -77,7 +77,7 @@ export function openGatewayClient(args: AccessArgs, env: NodeJS.ProcessEnv = pro
         silentMs: STREAM_SILENT_MS,
       });
       if (response.statusCode !== 200) throw await refusal(access, response);
-      return response;
+      return response.body;
     },
   };
 }
@@ -129,8 +129,8 @@ function checked(token: string, source: string): string {
 }
 
 /** Why a gateway, or something else at its address, answered with another status than 200. */
-async function refusal({ url, source }: Access, response: IncomingMessage): Promise<Error> {
-  const status = response.statusCode ?? 0;
+async function refusal({ url, source }: Access, response: Dispatcher.ResponseData): Promise<Error> {
+  const { statusCode: status } = response;
   const envelope = jsonOf(await bodyText(url, response, MAX_ANSWER_BYTES));
   const { code, message } = isObject(envelope) && typeof envelope['code'] === 'string' ? envelope : {};
   const said = visible(typeof message === 'string' ? message : '');

@@ -1,8 +1,8 @@
 /** `acg healthcheck`: whether the gateway is up, for containers without a probe of their own. */
 
-import http from 'node:http';
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
+import { httpGet } from './http-get.ts';
 import { CONFIG_OPTION, defineCommand, UnavailableError } from './program.ts';
 
 const DEADLINE_MS = 1_500;
@@ -15,17 +15,10 @@ export function healthcheckCommand(): Command {
 }
 
 /** Rejects unless the gateway of this configuration answers 200 to /health. */
-function healthcheck(args: { readonly config?: string }): Promise<void> {
+async function healthcheck(args: { readonly config?: string }): Promise<void> {
   const { management } = loadConfig({ path: args.config, env: process.env });
   const where = `http://127.0.0.1:${management.port}/health`;
-  return new Promise((resolve, reject) => {
-    const failed = (why: string): void => reject(new UnavailableError(`${where} ${why}`));
-    const request = http.get(where, { timeout: DEADLINE_MS }, (res) => {
-      res.resume();
-      if (res.statusCode === 200) resolve();
-      else failed(`answered ${res.statusCode}, not 200`);
-    });
-    request.on('timeout', () => request.destroy(new Error(`within ${DEADLINE_MS} ms`)));
-    request.on('error', ({ message }) => failed(`does not answer: ${message}`));
-  });
+  const { statusCode, body } = await httpGet(where, { signal: AbortSignal.timeout(DEADLINE_MS) });
+  body.destroy();
+  if (statusCode !== 200) throw new UnavailableError(`${where} answered ${statusCode}, not 200`);
 }

@@ -4,13 +4,12 @@
  * repeated from inside the pod as the kubelet would have asked it.
  */
 
-import { request as requestPlain } from 'node:http';
-import { request as requestTls } from 'node:https';
 import { isIPv6 } from 'node:net';
 import { type Request, type Response, Router } from 'express';
 import { allowOnly } from '../server/http/request.ts';
 import { clientGone, sendText } from '../server/http/respond.ts';
 import { APP_PROBES, type AppProbe, type AppProbeSettings } from './app-probe-settings.ts';
+import { kubeletClient } from './backend-pre-stop.ts';
 
 /**
  * Longest exchange, milliseconds. The kubelet's own timeout is shorter and ends its connection, and
@@ -35,6 +34,8 @@ const NOT_REPEATED: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
+/** The library's names for a connection that the other side ended. */
+const CUT_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH']);
 const KUBELET = /^kube-probe\/[\w.+-]{1,64}$/;
 
 /** Who is answered: the address that the kubelet dialled, and its name. */
@@ -175,7 +176,7 @@ function sameServer(
   return here.includes(next.origin) ? next.pathname + next.search : undefined;
 }
 
-/** Names and values in turn, as Node writes them: with the kubelet's own where a probe has none. */
+/** Names and values in turn, with the kubelet's own where a probe has none. */
 function repeatedHeaders({ headers }: AppProbe, host: string, userAgent: string): string[] {
   const own = (wanted: string): string | undefined => headers.find(([name]) => name.toLowerCase() === wanted)?.[1];
   const rest = headers.filter(([name, value]) => {
@@ -187,44 +188,29 @@ function repeatedHeaders({ headers }: AppProbe, host: string, userAgent: string)
     ...(own('user-agent') === undefined ? ['User-Agent', userAgent] : []),
     ...(own('accept') === undefined ? ['Accept', '*/*'] : []),
     ...rest.flat(),
-    ...['Connection', 'close'],
   ];
 }
 
 /** One GET over its own connection; resolves when the body is over, or enough of it is read. */
-function exchange(probe: AppProbe, headers: readonly string[], signal: AbortSignal): Promise<Answer> {
-  const { scheme, port, target } = probe;
-  const options = { host: '127.0.0.1', port, path: target, headers, agent: false, signal } as const;
-  return new Promise((resolve, reject) => {
-    const asked =
-      scheme === 'https'
-        ? // The kubelet does not verify either: the certificate is that of the merchant's name.
-          requestTls({ ...options, servername: '', rejectUnauthorized: false })
-        : requestPlain(options);
-    asked.on('error', reject);
-    asked.once('close', () => reject(new Error('the connection ended')));
-    asked.once('response', (response) => {
-      const { statusCode: status = 0, headers: fields } = response;
-      if (status < 200 || status > 599) {
-        asked.destroy(new Error('no status of HTTP'));
-        return;
-      }
-      const answer = { status, location: fields.location };
-      let bytes = 0;
-      response.on('data', (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (bytes < MAX_BODY_BYTES) return;
-        resolve(answer);
-        asked.destroy();
-      });
-      response.once('end', () => resolve(answer));
-      response.on('error', reject);
-    });
-    asked.end();
-  });
+async function exchange({ scheme, port, target }: AppProbe, headers: string[], signal: AbortSignal): Promise<Answer> {
+  const client = kubeletClient(`${scheme}://127.0.0.1:${port}`);
+  try {
+    const answer = await client.request({ method: 'GET', path: target, headers, reset: true, signal });
+    const { statusCode: status, headers: fields, body } = answer;
+    if (status < 200 || status > 599) throw new Error('no status of HTTP');
+    let bytes = 0;
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes >= MAX_BODY_BYTES) break;
+    }
+    return { status, location: [fields.location].flat()[0] };
+  } finally {
+    void client.destroy();
+  }
 }
 
 /** The code of the system for what went wrong, in brackets, where there is one. */
 function codeOf(cause: unknown): string {
-  return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? ` (${cause.code})` : '';
+  if (!(cause instanceof Error && 'code' in cause && typeof cause.code === 'string')) return '';
+  return ` (${CUT_CODES.has(cause.code) ? 'ECONNRESET' : cause.code})`;
 }

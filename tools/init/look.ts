@@ -43,7 +43,7 @@ export async function findDocument(backend: string, price: string | undefined): 
 export async function statusOf(backend: string, target: string): Promise<number | undefined> {
   try {
     const response = await httpGet(backend + target, { silentMs: SILENT_MS });
-    response.destroy();
+    response.body.destroy();
     return response.statusCode;
   } catch {
     return undefined;
@@ -70,7 +70,7 @@ async function textAt(url: string): Promise<string | undefined> {
   try {
     const response = await httpGet(url, { silentMs: SILENT_MS });
     if (response.statusCode === 200) return await bodyText(url, response, MOST_PAGE_BYTES);
-    response.destroy();
+    response.body.destroy();
   } catch {
     // A service that is away has no document.
   }

@@ -28,9 +28,8 @@ export function checkBackend({ origin, probePath, headers }: GatewayConfig['back
 async function probed(url: string, headers: Readonly<Record<string, string>>): Promise<Finding> {
   const { pathname } = new URL(url);
   try {
-    const response = await httpGet(url, { headers, silentMs: WAIT_MS });
-    response.destroy();
-    const { statusCode = 0 } = response;
+    const { statusCode, body } = await httpGet(url, { headers, silentMs: WAIT_MS });
+    body.destroy();
     return statusCode < SERVER_ERROR
       ? passed(`answers ${pathname} with ${statusCode}`)
       : warned(

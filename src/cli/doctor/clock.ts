@@ -67,9 +67,9 @@ async function clockOf(url: string, now: () => number): Promise<ReadClock | unde
   const began = now();
   try {
     const response = await httpGet(url, { silentMs: WAIT_MS });
-    response.destroy();
+    response.body.destroy();
     const { date, age } = response.headers;
-    const theirs = date === undefined || age !== undefined ? Number.NaN : Date.parse(date);
+    const theirs = typeof date !== 'string' || age !== undefined ? Number.NaN : Date.parse(date);
     if (Number.isNaN(theirs)) return undefined;
     const ended = now();
     // Their clock read at least `theirs` when we sent, and less than a second more when it came.

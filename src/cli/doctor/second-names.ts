@@ -112,9 +112,9 @@ function openAsking(origin: string) {
     try {
       if (answers.size >= MOST_ASKED) throw new Error('no request is left');
       const response = await httpGet(origin + target, { headers, signal, silentMs: SILENT_MS });
-      const { statusCode = 0 } = response;
+      const { statusCode } = response;
       if (statusCode >= 200 && statusCode < 300) return hash('sha256', await bodyText(origin, response, MOST_BYTES));
-      response.destroy();
+      response.body.destroy();
     } catch {
       missed.add(target);
     }

@@ -42,8 +42,8 @@ async function soldPaths(
       const asked = `GET ${request.path}`;
       try {
         const answer = await httpGet(origin + request.path, { headers: request.headers, signal, silentMs: SILENT_MS });
-        answer.destroy();
-        const { statusCode: status = 0 } = answer;
+        answer.body.destroy();
+        const { statusCode: status } = answer;
         if (status < FIRST_ERROR || resource.backend.relayStatuses.sold.includes(status)) return undefined;
         return warned(`${asked} of your service answers ${status}`, `correct ${at}, or its example input`);
       } catch {
