@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { createLiteralOrder } from '../../src/passthrough/path-guard.ts';
-import { createPathTrie } from '../../src/passthrough/path-trie.ts';
+import { createLiteralOrder, createPathTrie } from '../../src/passthrough/path-guard.ts';
 
 const PARAMETER = /\{[^{}]*\}/;
 const literal = fc.string({ unit: fc.constantFrom('a', 'b', 'B', '.', ' '), maxLength: 3 });

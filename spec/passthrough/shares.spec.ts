@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { after, afterEach, before, describe, it, mock } from 'node:test';
-import { createRateWatch, LEAST_RATE, RATE_MS } from '../../src/passthrough/idle-timer.ts';
+import { createRateWatch, LEAST_RATE, RATE_MS } from '../../src/passthrough/admission.ts';
 import { envelopeOf, head, received, statusOf } from '../server/http/raw.ts';
 import { type Merchant, openPassthroughTestbed, type PassthroughTestbed, startMerchant } from './testbed.ts';
 

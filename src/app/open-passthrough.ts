@@ -6,11 +6,9 @@ import type { RequestHandler, Response } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { asGatewayError } from '../errors.ts';
 import { Places } from '../limiter.ts';
-import { createAdmission } from '../passthrough/admission.ts';
-import { busy, noEnds, passRequests } from '../passthrough/exchange.ts';
+import { createAdmission, createIdleWatch, createRateWatch } from '../passthrough/admission.ts';
+import { busy, createProxy, noEnds, passRequests } from '../passthrough/exchange.ts';
 import { type ForwardedFacts, passedFields, publicUrls } from '../passthrough/headers.ts';
-import { createIdleWatch, createRateWatch } from '../passthrough/idle-timer.ts';
-import { createProxy } from '../passthrough/proxy.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { PassthroughSettings } from '../passthrough/settings.ts';
 import { createUpgrades, noUpgradeEnds } from '../passthrough/upgrades.ts';
@@ -44,7 +42,7 @@ export function openPassthrough(parts: PassthroughParts) {
   const { inUse, settings, lifecycle, fence, log, metrics, routeOf } = parts;
   const { origin, pathPrefix } = inUse.config.backend;
   const { idleTimeoutMs } = settings;
-  const proxy = createProxy(origin);
+  const proxy = createProxy(origin, pathPrefix);
   const admission = createAdmission(() => inUse.config.limits.maxPassthrough, parts.busy);
   const lasting = new Places(() => inUse.config.limits.maxUpgrades, 'share');
   const ends = noEnds();
@@ -52,7 +50,6 @@ export function openPassthrough(parts: PassthroughParts) {
   const relayed = {
     proxy,
     lasting,
-    pathPrefix,
     idleTimeoutMs,
     clientOf: (req: IncomingMessage) => clientNetwork(inUse.config.server.trustProxy)(req),
     watchIdle: createIdleWatch(idleTimeoutMs),

@@ -1,14 +1,16 @@
 /** Passes one request to the backend and its answer back: waiting, streaming, and every failure. */
 
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Request, RequestHandler, Response } from 'express';
+import { createProxyMiddleware } from 'http-proxy-middleware';
 import { GatewayError } from '../errors.ts';
 import type { Places, Refusal } from '../limiter.ts';
 import { onceClosed, requestIdOf } from '../server/http/access-record.ts';
 import { hasBody, noteBodyRelayed, noteRelayEnded, relayedFramingRefused } from '../server/http/request.ts';
 import { endWith } from '../server/http/respond.ts';
 import type { ClientOf } from '../server/limits/client-address.ts';
-import type { Admission, Passing } from './admission.ts';
+import { type Admission, bytesMoved, bytesSent, LEAST_RATE, type Passing, type Watch } from './admission.ts';
 import {
   cleanRequestHeaders,
   cleanResponseHeaders,
@@ -19,8 +21,6 @@ import {
   publicLinks,
   unusableAnswer,
 } from './headers.ts';
-import { bytesMoved, bytesSent, LEAST_RATE, type Watch } from './idle-timer.ts';
-import type { BackendProxy } from './proxy.ts';
 
 /**
  * How a passed request ended. `relayed`: to its last byte; `broken`: after its head; `timed_out`:
@@ -33,14 +33,84 @@ export function noEnds(): Record<End, number> {
   return { relayed: 0, broken: 0, client_gone: 0, unreachable: 0, unusable: 0, timed_out: 0, busy: 0, refused: 0 };
 }
 
+/** Learns what becomes of one request, or of one upgrade. */
+interface ProxyListener {
+  /** A connection is there: headers are not sent yet, and the body is not yet piped. */
+  connected(toBackend: ClientRequest): void;
+  /** The head of the answer is there, which the listener relays. Upgrades have `toBackend`. */
+  answered?(answer: IncomingMessage): void;
+  /** It failed, before or after the answer began. */
+  failed(cause: unknown): void;
+}
+
+/**
+ * How long a connection may stay unused, milliseconds. Below what servers use (5 s in Node, 2 s or
+ * more elsewhere): a request that meets the backend's close fails, and only some may be repeated.
+ */
+const UNUSED_MS = 1_500;
+/** Connections that are kept for the next requests. */
+const MAX_UNUSED = 64;
+/** Most listeners of one event of an answer. */
+const MAX_LISTENERS = 20;
+
+type BackendProxy = ReturnType<typeof createProxy>;
+
+/**
+ * The proxy itself, of http-proxy-middleware. `origin`: scheme, host and port of the backend.
+ * `pathPrefix`: the path of its base URL, without a trailing slash.
+ */
+export function createProxy(origin: string, pathPrefix: string) {
+  /** What the library proxies now: who learns of it, and its target. */
+  const proxied = new WeakMap<IncomingMessage, { readonly listener: ProxyListener; readonly target: string }>();
+  const listenerOf = (req: IncomingMessage): ProxyListener | undefined => proxied.get(req)?.listener;
+  const note = (req: IncomingMessage, listener: ProxyListener): void => {
+    const { url = '/' } = req;
+    proxied.set(req, { listener, target: pathPrefix + url });
+    // The library skips a request whose target it cannot read as a URL, as `//a%20b`. Behind a
+    // single slash any path can be read.
+    if (url.startsWith('//')) req.url = '/';
+  };
+  // Not bounded here: who waits for a connection in its queue could not be ended from outside.
+  const agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_UNUSED, timeout: UNUSED_MS });
+  const middleware = createProxyMiddleware<Request, Response>({
+    // Not the text, which would be read as a URL twice for each request.
+    target: new URL(origin),
+    agent,
+    // The library copies each field by its own, and pipes what is there already.
+    selfHandleResponse: true,
+    pathRewrite: (path, req) => proxied.get(req)?.target ?? path,
+    on: {
+      proxyReq: (toBackend, req) => listenerOf(req)?.connected(toBackend),
+      proxyReqWs: (toBackend, req) => listenerOf(req)?.connected(toBackend),
+      proxyRes: (answer, req) => listenerOf(req)?.answered?.(answer),
+      econnreset: (error, req) => listenerOf(req)?.failed(error),
+      error: (error, req) => listenerOf(req)?.failed(error),
+    },
+  });
+  return {
+    /** Sends a request whose headers are those for the backend. */
+    send(req: Request, res: Response, listener: ProxyListener): void {
+      note(req, listener);
+      // Six of them are the library's; above ten Node would warn of a leak.
+      res.setMaxListeners(MAX_LISTENERS);
+      middleware(req, res, (error) => listener.failed(error)).catch((error: unknown) => listener.failed(error));
+    },
+    /** The same for a WebSocket; `head`: what came behind the request. */
+    upgrade(req: IncomingMessage, socket: Socket, head: Buffer, listener: ProxyListener): void {
+      note(req, listener);
+      middleware.upgrade(req as Request, socket, head);
+    },
+    /** Closes all connections: what runs fails. */
+    close: () => agent.destroy(),
+  };
+}
+
 /** Parts that requests and WebSockets share. */
 export interface RelayParts {
   readonly proxy: BackendProxy;
   /** Places of WebSockets, those that open included, and of event streams. */
   readonly lasting: Places;
   readonly clientOf: ClientOf;
-  /** The path of the backend's base URL, without a trailing slash. */
-  readonly pathPrefix: string;
   readonly idleTimeoutMs: number;
   /** Watches for `idleTimeoutMs`. */
   readonly watchIdle: Watch;
@@ -225,7 +295,6 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
     const expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(req.headers.expect ?? '') && req.httpVersion === '1.1';
     const facts = parts.factsOf(req, requestIdOf(res));
     cleanRequestHeaders(req, facts);
-    req.url = parts.pathPrefix + req.url;
     // Without a length the end of such an answer is the end of its connection.
     if (req.httpVersion === '1.0') res.shouldKeepAlive = false;
     noteBodyRelayed(req);

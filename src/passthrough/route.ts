@@ -11,6 +11,7 @@ import { belowMount, originForm } from '../server/http/request.ts';
 import {
   createLiteralOrder,
   createPathGuard,
+  createPathTrie,
   decodeAll,
   foldedSegments,
   hasDotSegment,
@@ -18,7 +19,6 @@ import {
   type RefusedTarget,
   readings,
 } from './path-guard.ts';
-import { createPathTrie } from './path-trie.ts';
 import { type PassthroughSettings, USUALLY_INTERNAL } from './settings.ts';
 
 /** Where a request goes. */

@@ -7,9 +7,9 @@ import { GatewayError } from '../errors.ts';
 import { requestIdFor } from '../server/http/access-record.ts';
 import { hasBody, relayedFramingRefused, singleHeader } from '../server/http/request.ts';
 import { answerOnSocket } from '../server/http/respond.ts';
+import { bytesMoved } from './admission.ts';
 import { backendError, busy, type RelayParts } from './exchange.ts';
 import { cleanRequestHeaders, cleanResponseHeaders, unusableAnswer } from './headers.ts';
-import { bytesMoved } from './idle-timer.ts';
 import type { RequestLine, Route } from './route.ts';
 
 /**
@@ -195,7 +195,6 @@ function startUpgrade(parts: UpgradeParts, { req, socket, head, requestId }: Ask
     onOver(end ?? 'client_gone', status);
   });
   cleanRequestHeaders(req, parts.factsOf(req, requestId), true);
-  req.url = parts.pathPrefix + req.url;
   parts.proxy.upgrade(req, socket, head, {
     connected(request) {
       toBackend = request;
