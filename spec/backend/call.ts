@@ -7,7 +7,7 @@ import {
   type BackendRequest,
   type ExchangeLimits,
   type Sale,
-} from '../../src/backend/exchange.ts';
+} from '../../src/backend/backend-exchange.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 
 /** What a caller of the exchange gets in the end. */

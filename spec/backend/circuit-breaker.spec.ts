@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { ConnectLate } from '../../src/backend/backend-socket.ts';
 import {
   CircuitBreaker,
   FIRST_PERIOD_MS,
@@ -9,6 +8,7 @@ import {
   type Trial,
   Unanswered,
 } from '../../src/backend/circuit-breaker.ts';
+import { ConnectLate } from '../../src/backend/connection-pool.ts';
 
 const REFUSED = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
 const LATE = new ConnectLate();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { LookupFunction } from 'node:net';
 import { describe, it } from 'node:test';
 import { createExchange } from '../../src/backend/backend-connection.ts';
-import { BackendError } from '../../src/backend/exchange.ts';
+import { BackendError } from '../../src/backend/backend-exchange.ts';
 import { allowedAddresses, isForbiddenAddress } from '../../src/backend/forbidden-addresses.ts';
 import { call, notSent, POST } from './call.ts';
 import { answer, rawBackend } from './raw-backend.ts';

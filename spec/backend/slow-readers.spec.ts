@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { type BackendConnection, createExchange } from '../../src/backend/backend-connection.ts';
-import type { BackendAnswer, BackendError } from '../../src/backend/exchange.ts';
+import type { BackendAnswer, BackendError } from '../../src/backend/backend-exchange.ts';
 import { FAIR_BYTES_A_MS, HOLD_GRACE_MS, SlowReader } from '../../src/backend/slow-readers.ts';
 
 /** More than the buffers of kernel and gateway take together. */

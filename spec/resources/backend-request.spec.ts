@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { BackendRequest } from '../../src/backend/exchange.ts';
+import type { BackendRequest } from '../../src/backend/backend-exchange.ts';
 import type { InputProblem } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { MAX_TARGET_LENGTH } from '../../src/resources/backend-request.ts';

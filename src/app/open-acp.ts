@@ -6,7 +6,7 @@ import { createBackendService } from '../adapters/acp/backend-service.ts';
 import { acpDiscovery } from '../adapters/acp/discovery.ts';
 import { JUDGED_FIELDS, withoutIds } from '../adapters/acp/request.ts';
 import { type BackendConnection, createExchange } from '../backend/backend-connection.ts';
-import { BackendError, type Exchange } from '../backend/exchange.ts';
+import { BackendError, type Exchange } from '../backend/backend-exchange.ts';
 import { createIdempotency } from '../checkouts/machine.ts';
 import { createSessions } from '../checkouts/sessions.ts';
 import { longestTimeoutMs } from '../checkouts/settings.ts';

@@ -4,8 +4,8 @@
  */
 
 import { type BackendConnection, type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
+import type { ReserveBackend } from '../backend/backend-exchange.ts';
 import type { ReachListener } from '../backend/circuit-breaker.ts';
-import type { ReserveBackend } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Fence } from '../sidecar/lifecycle.ts';
 import type { Log } from '../telemetry/log/log.ts';

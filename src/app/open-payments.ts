@@ -5,7 +5,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { WatchedBackend } from '../backend/backend-connection.ts';
-import { type BackendRequest, NONE_RELAYED, TOO_LARGE } from '../backend/exchange.ts';
+import { type BackendRequest, NONE_RELAYED, TOO_LARGE } from '../backend/backend-exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { USUAL_LIMITS } from '../config/sections/resources.ts';
 import { protocolOf } from '../events/event.ts';

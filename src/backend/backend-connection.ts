@@ -1,13 +1,24 @@
 /**
  * Opens the way to one backend over undici, and for the backend of resources a circuit breaker with
- * connections held before money moves. What is sold goes this way: its whole exchange is one value,
- * with a deadline, a bound of its size and a connection of its own. What only passes is proxied.
+ * connections held before money moves (contract 4.6). What is sold goes this way: its exchange is
+ * one value, with a deadline, a bound of its size and a connection of its own. What only passes is
+ * proxied.
  */
 
 import type { LookupFunction } from 'node:net';
+import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
-import { BackendExchange, type ExchangeDeps } from './backend-exchange.ts';
-import { BackendSocket, Connection } from './backend-socket.ts';
+import { Counts } from '../limiter.ts';
+import {
+  BackendError,
+  BackendExchange,
+  type Exchange,
+  type ExchangeDeps,
+  type Held,
+  type HeldConnection,
+  type ReserveBackend,
+  type Sale,
+} from './backend-exchange.ts';
 import {
   type BackendTrouble,
   type BreakerState,
@@ -16,11 +27,24 @@ import {
   type Probe,
   type ReachListener,
   UNWATCHED,
+  Unanswered,
 } from './circuit-breaker.ts';
-import { ConnectionPool, limitSockets } from './connection-pool.ts';
-import { BackendError, type Exchange, type ReserveBackend } from './exchange.ts';
-import { createReservations, type Held, type ReserveRefusal } from './reservations.ts';
+import { BackendSocket, Connection, ConnectionPool, limitSockets } from './connection-pool.ts';
 import { SlowReaders } from './slow-readers.ts';
+
+/** How long a new connection is watched, milliseconds: it may be closed right after its accept. */
+const WATCHED_MS = 2;
+/** Before a held connection is reopened, milliseconds, in case the backend closes it at once. */
+const REOPEN_MS = 50;
+/** An older answer is no proof of health where a probe can bring a new one, milliseconds. */
+const FRESH_ANSWER_MS = 1_000;
+
+/**
+ * Why a call got no connection. `breaker`: the backend is known to be away, or its resource or
+ * payer got no answers. `connect`: it could not be opened, or did not stay open. `sockets`: all are
+ * in use, or half of them are held already, or by calls that are not paid yet.
+ */
+type ReserveRefusal = 'breaker' | 'connect' | 'sockets';
 
 /** Most sockets to one backend origin (contract 3). */
 const MAX_BACKEND_SOCKETS = 256;
@@ -141,7 +165,6 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
     sockets,
     pool,
     health: breaker ?? UNWATCHED,
-    unresponsive: () => breaker?.unresponsive === true,
     slowReaders: new SlowReaders(() => sockets.waiting > 0),
     send(exchange, connection) {
       if (interrupted) {
@@ -202,4 +225,122 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
 function outgoing({ request }: BackendExchange, host: string): Dispatcher.DispatchOptions {
   const { method, path, headers, body } = request;
   return { method, path, headers: { ...headers, host, 'content-length': undefined }, body: body ?? null };
+}
+
+interface ReservationParts extends Pick<ExchangeDeps, 'sockets' | 'pool' | 'slowReaders'> {
+  readonly breaker: CircuitBreaker;
+  /** Whether the backend has a probe, so that a trial brings an answer. */
+  readonly canProbe: boolean;
+  /** Most connections that are held and not used yet. */
+  readonly mostHeld: number;
+  /** Sends a request over a connection that is held; `ended` is called at the end. */
+  readonly exchangeOver: (held: Held, ended: () => void) => Exchange;
+}
+
+/**
+ * Holds a connection for each call before its money moves: one that was used a moment ago, or a new
+ * one. A backend closes a used connection after a few idle seconds, which is less than a settlement
+ * may take, so one that became stale meanwhile is not used. One that ends is opened again, so that
+ * the call finds it open.
+ */
+function createReservations(parts: ReservationParts) {
+  const { sockets, pool, breaker } = parts;
+  const refused = { breaker: 0, connect: 0, sockets: 0 };
+  let held = 0;
+  /** Calls that hold one or use it, by the resource whose money they risk. */
+  const running = new Counts();
+  const ALL = '';
+  const UNPAID = ' ';
+  const namesOf = ({ settle, resourceId }: Sale) => (settle === 'after' ? [UNPAID] : [ALL, resourceId]);
+
+  const isAllowed = async (sale: Sale): Promise<boolean> => {
+    if (parts.canProbe && breaker.state === 'closed' && breaker.sinceAnswerMs > FRESH_ANSWER_MS) await breaker.tryNow();
+    return breaker.allows(sale, { resource: running.of(sale.resourceId), all: running.of(ALL) });
+  };
+  const taken = async (): Promise<Held | undefined> => {
+    const waits = sockets.wait({ kind: 'reservation' });
+    if (sockets.waiting > 0) parts.slowReaders.relieve();
+    const place = await waits;
+    return place && { connection: pool.take(), place };
+  };
+  const giveBack = ({ connection, place }: Held): void => {
+    pool.giveBack(connection);
+    place.leave();
+  };
+  const opened = async (connection: Connection): Promise<boolean> => {
+    if (connection.live && !connection.stale) {
+      // What the backend did to it is read within a turn of the event loop.
+      await turn();
+      if (connection.live) return true;
+    }
+    connection.drop();
+    try {
+      await connection.opened();
+      await pause(WATCHED_MS);
+      if (connection.live) return true;
+      breaker.silent(new Unanswered('a new connection was closed at once'));
+    } catch (cause) {
+      breaker.unreachable(cause);
+    }
+    return false;
+  };
+  const hold = (one: Held, sale: Sale): HeldConnection => {
+    const { connection } = one;
+    let reopening: NodeJS.Timeout | undefined;
+    const reopen = (): void => {
+      reopening = setTimeout(
+        () =>
+          connection.opened().catch((cause: unknown) => {
+            if (!connection.destroyed) breaker.unreachable(cause);
+          }),
+        REOPEN_MS,
+      );
+      reopening.unref();
+    };
+    connection.on('disconnect', reopen);
+    const unhold = (): void => {
+      held -= 1;
+      clearTimeout(reopening);
+      connection.off('disconnect', reopen);
+    };
+    const ended = (): void => running.add(namesOf(sale), -1);
+    return {
+      exchange(request, limits) {
+        unhold();
+        if (connection.stale) connection.drop();
+        return parts.exchangeOver(one, ended)(request, limits);
+      },
+      release() {
+        unhold();
+        // The library does not check whether a connection that was never used is still open.
+        connection.drop();
+        giveBack(one);
+        ended();
+      },
+    };
+  };
+  const tryToReserve = async (sale: Sale): Promise<HeldConnection | ReserveRefusal> => {
+    if (!(await isAllowed(sale))) return 'breaker';
+    if (held >= parts.mostHeld || (sale.settle === 'after' && running.of(UNPAID) >= parts.mostHeld)) return 'sockets';
+    held += 1;
+    running.add(namesOf(sale), 1);
+    const one = await taken();
+    if (one !== undefined && (await opened(one.connection))) return hold(one, sale);
+    held -= 1;
+    running.add(namesOf(sale), -1);
+    if (one === undefined) return 'sockets';
+    giveBack(one);
+    return 'connect';
+  };
+  return {
+    async reserve(sale: Sale): Promise<HeldConnection | undefined> {
+      const got = await tryToReserve(sale);
+      if (typeof got !== 'string') return got;
+      refused[got] += 1;
+      return undefined;
+    },
+    /** Held and not used yet. */
+    held: () => held,
+    refused,
+  };
 }

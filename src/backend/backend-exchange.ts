@@ -1,22 +1,177 @@
-/** One exchange with the backend as a state machine, from the wait for a socket to its end. */
+/**
+ * One exchange with the backend as a state machine, from the wait for a socket to its end: what its
+ * callers give and get, its deadline, and its answer as it arrives.
+ */
 
+import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Admitted, Limiter } from '../limiter.ts';
-import { type Connection, SocketUser } from './backend-socket.ts';
 import { type Health, Unanswered } from './circuit-breaker.ts';
-import type { ConnectionPool } from './connection-pool.ts';
-import { Deadline } from './deadline.ts';
-import {
-  type BackendAnswer,
-  BackendError,
-  type BackendFailure,
-  type BackendRequest,
-  type ExchangeLimits,
-  type ReceivedHeaders,
-} from './exchange.ts';
-import { type BodySource, ReceivedAnswer } from './received-answer.ts';
-import type { Held } from './reservations.ts';
+import { type Connection, type ConnectionPool, SocketUser } from './connection-pool.ts';
 import { SlowReader, type SlowReaders } from './slow-readers.ts';
+
+/** A request to the backend, complete before the call is priced. `path`: from `/`, with query. */
+export interface BackendRequest {
+  readonly method: 'GET' | 'DELETE' | 'POST' | 'PUT' | 'PATCH';
+  readonly path: string;
+  /** Lower-case names, from allow-lists only. The exchange sets `host` and `content-length`. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Headers that the caller brought and may bring: part of what is bought. Mostly absent. */
+  readonly callerHeaders?: Readonly<Record<string, string>>;
+  readonly body: Uint8Array | undefined;
+}
+
+/** A payment of a call, as the circuit breaker counts it; each record of the ledger is one. */
+export interface Sale {
+  readonly payId: string;
+  readonly payer: string;
+  readonly resourceId: string;
+  /** The backend works before the money moves, so a call that it does not answer costs nothing. */
+  readonly settle?: 'after';
+}
+
+/** Bounds of one exchange. */
+export interface ExchangeLimits {
+  /** From connect to last byte, milliseconds, without the time that the reader holds it back. */
+  readonly timeoutMs: number;
+  /** Largest answer body, bytes. */
+  readonly maxResponseBytes: number;
+  /** How long the reader may hold the answer back, in all, milliseconds; 60,000 unless given. */
+  readonly readerHoldMs?: number;
+  /** Ends the exchange early (a free call whose client left). */
+  readonly signal?: Cancellation;
+  /** The payment whose money has moved for it; absent where none has. */
+  readonly sale?: Sale;
+}
+
+/** What ends work early: an AbortSignal, or what costs less and has as much of it as is used. */
+export interface Cancellation {
+  readonly aborted: boolean;
+  addEventListener(type: 'abort', listener: () => void, options?: { readonly once?: boolean }): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
+/** Header fields as received: lower-case names, a repeated field as an array in order. */
+export type ReceivedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** An answer, head first. `body` fails with a BackendError if it breaks, is late or too large. */
+export interface BackendAnswer {
+  readonly status: number;
+  /** Nothing of this is relayed without the allow-list of `relayedHeaders`. */
+  readonly headers: ReceivedHeaders;
+  readonly body: Readable;
+  /**
+   * All bytes of the body, at most 64 KiB, where they are there and `body` was never asked for:
+   * then nothing can break the answer any more.
+   */
+  readonly whole?: Uint8Array | undefined;
+}
+
+/** Sends one request to the backend. Rejects with BackendError only. */
+export type Exchange = (request: BackendRequest, limits: ExchangeLimits) => Promise<BackendAnswer>;
+
+/** An open connection, kept for one call. Either `exchange` or `release` is called, once. */
+export interface HeldConnection {
+  /**
+   * As `Exchange`; while nothing was written it connects again and again until the deadline,
+   * whatever the method.
+   */
+  readonly exchange: Exchange;
+  /** The call does not need it. */
+  release(): void;
+}
+
+/** Opens a connection for one call. Undefined: the backend cannot be reached now. Never rejects. */
+export type ReserveBackend = (sale: Sale) => Promise<HeldConnection | undefined>;
+
+/**
+ * Why no usable answer came: `unreachable` no connection (nothing was written), `timeout` the total
+ * deadline passed, `transport` the connection broke or the bytes were no HTTP (also 101),
+ * `response_too_large` above the cap, `aborted` by the signal.
+ */
+export type BackendFailure = 'unreachable' | 'timeout' | 'transport' | 'response_too_large' | 'aborted';
+
+export const TOO_LARGE: BackendFailure = 'response_too_large';
+
+/** The closed words of contract 1.2: unreachable and broken off look the same from outside. */
+export function wireReason<Reason extends string>(reason: Reason): Exclude<Reason, 'unreachable'> | 'transport' {
+  return reason === 'unreachable' ? 'transport' : (reason as Exclude<Reason, 'unreachable'>);
+}
+
+export class BackendError extends Error {
+  readonly reason: BackendFailure;
+  /** False: certainly no byte of the request reached the backend; any method may be sent again. */
+  readonly requestWritten: boolean;
+  /** The status of an answer that was refused for the length it declares. */
+  readonly status: number | undefined;
+
+  constructor(reason: BackendFailure, requestWritten: boolean, cause?: unknown, status?: number) {
+    super(`backend ${reason}`, cause === undefined ? undefined : { cause });
+    this.name = 'BackendError';
+    this.reason = reason;
+    this.requestWritten = requestWritten;
+    this.status = status;
+  }
+}
+
+/** 4xx statuses of a resource whose answers reach the agent as they are. */
+export interface RelayStatuses {
+  /** Delivered: where there is a price, they are paid for. */
+  readonly sold: readonly number[];
+  /** Of a call that is settled after its answer: relayed, and no payment is taken. */
+  readonly unpaid: readonly number[];
+}
+
+export const NONE_RELAYED: RelayStatuses = { sold: [], unpaid: [] };
+
+/** What a final status of the backend means for the caller. */
+type StatusOutcome =
+  /** The answer is what was bought or asked for. */
+  | { readonly kind: 'deliver' }
+  /** Never followed and never relayed: its Location can name an internal host. */
+  | { readonly kind: 'redirect' }
+  /** The backend did not deliver. */
+  | { readonly kind: 'fail' };
+
+/** Why no answer came to a call: a status, a reason of the exchange, or a redirect. */
+export function failureCode({ status, reason }: { readonly status: number; readonly reason?: string }): string {
+  return reason === undefined ? `backend_status_${status}` : reason === 'transport' ? 'reset' : reason;
+}
+
+/** Why the backend did not deliver, for the log: the caller learns less. */
+export class Undeliverable extends Error {
+  readonly code: string;
+  /** Method and path template. */
+  readonly operation: string;
+
+  constructor(code: string, { method, path }: { readonly method: string; readonly path: string }, cause?: unknown) {
+    super(`${method} ${path} of the backend failed: ${code}`, { cause });
+    this.name = 'Undeliverable';
+    this.code = code;
+    this.operation = `${method} ${path}`;
+  }
+}
+
+/** The class of a status that fails a call, as `details.reason` and lists state it. */
+export function statusClass(status: number): string {
+  return status >= 500 ? 'backend_5xx' : 'backend_4xx';
+}
+
+/** How a backend answers preconditions and ranges, beside 206. */
+const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([304, 412, 416]);
+
+/**
+ * Classifies a status (contract 1.2). `delivered`: 4xx statuses that the resource delivers as they
+ * are. 402 is never among them: only the gateway may ask for money. `conditional`: the request had
+ * preconditions or a range, so their outcomes are answers.
+ */
+export function classify(status: number, delivered: readonly number[], conditional = false): StatusOutcome {
+  if (status >= 200 && status <= 299) return { kind: 'deliver' };
+  if (conditional && CONDITIONAL_STATUSES.has(status)) return { kind: 'deliver' };
+  if (status >= 300 && status <= 399) return { kind: 'redirect' };
+  const relayed = status >= 400 && status <= 499 && status !== 402 && delivered.includes(status);
+  return { kind: relayed ? 'deliver' : 'fail' };
+}
 
 /** How long a reader may hold an answer back, in all, milliseconds. */
 const READER_HOLD_MS = 60_000;
@@ -30,6 +185,12 @@ const UNWRITABLE_CODES: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'U
 /** The gateway closed its own side. */
 const CLOSED_CODES: ReadonlySet<string> = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED']);
 
+/** A connection of the pool with its place among the sockets. */
+export interface Held {
+  readonly connection: Connection;
+  readonly place: Admitted;
+}
+
 /** What an exchange shares with the others of its backend. */
 export interface ExchangeDeps {
   /** An exchange with a place there takes a connection of the pool. */
@@ -37,8 +198,6 @@ export interface ExchangeDeps {
   readonly pool: ConnectionPool;
   /** Learns what became of the request. */
   readonly health: Health;
-  /** The backend takes connections and does not answer: requests that can wait should wait. */
-  readonly unresponsive: () => boolean;
   /** For free calls only: a paid answer may be read as slowly as it takes. */
   readonly slowReaders: SlowReaders;
   /** Sends the request on a connection; the answer comes through the handler methods. */
@@ -52,7 +211,7 @@ export interface ExchangeDeps {
  * the handler of undici's dispatch. Every end, whatever its cause, passes `#end` exactly once,
  * which gives back the timer, the listener and the socket.
  */
-export class BackendExchange extends SocketUser implements Dispatcher.DispatchHandler, BodySource {
+export class BackendExchange extends SocketUser implements Dispatcher.DispatchHandler {
   /** Its kind among those that wait for a socket. */
   readonly kind = 'exchange';
   readonly request: BackendRequest;
@@ -141,7 +300,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   readonly #attempt = (): void => {
     if (this.#ended) return;
     // A request that is not written yet can be sent later, whatever its method.
-    if (this.#deps.unresponsive()) this.#attemptAgain();
+    if (this.#deps.health.unresponsive) this.#attemptAgain();
     else this.#send();
   };
 
@@ -292,5 +451,155 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     if (this.#ended) return;
     this.#end();
     this.#controller?.abort(new BackendError('aborted', true));
+  }
+}
+
+/** The two sides of a deadline, of whose clocks one runs at a time. */
+type Clock = 'backend' | 'reader';
+
+/**
+ * The deadline of an exchange, running from construction. It is the backend's: while the reader
+ * holds the answer back that clock stands still, so that an agent on a slow line cannot make a paid
+ * backend late. The reader has a clock of its own.
+ */
+class Deadline {
+  readonly #late: () => void;
+  readonly #left: Record<Clock, number>;
+  #running: Clock = 'backend';
+  #since = performance.now();
+  #timer: NodeJS.Timeout;
+
+  /** `left`: each side's time, milliseconds. `late` is called when either clock runs out. */
+  constructor(left: Readonly<Record<Clock, number>>, late: () => void) {
+    this.#late = late;
+    this.#left = { ...left };
+    this.#timer = setTimeout(late, left.backend);
+  }
+
+  /** Whose clock runs. */
+  get running(): Clock {
+    return this.#running;
+  }
+
+  /** Stops the clock that runs and starts that of the other side. */
+  handOver(): void {
+    clearTimeout(this.#timer);
+    const now = performance.now();
+    this.#left[this.#running] -= now - this.#since;
+    this.#since = now;
+    this.#running = this.#running === 'backend' ? 'reader' : 'backend';
+    this.#timer = setTimeout(this.#late, Math.max(1, this.#left[this.#running]));
+  }
+
+  /** Stops both clocks. */
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** How much of an answer waits for its reader before the backend is asked to wait, bytes. */
+export const ANSWER_BUFFER_BYTES = 65_536;
+
+const EMPTY = Buffer.alloc(0);
+
+/**
+ * An answer of which the head is there. Its bytes are kept until the body is asked for, so that an
+ * answer which is there as a whole by then needs no stream: most come in one read with their head.
+ */
+class ReceivedAnswer implements BackendAnswer {
+  readonly status: number;
+  readonly headers: ReceivedHeaders;
+  readonly #source: BackendExchange;
+  /** What came before the body was asked for. */
+  #chunks: Buffer[] = [];
+  #size = 0;
+  #ended = false;
+  #failure: BackendError | undefined;
+  #body: AnswerBody | undefined;
+
+  constructor(status: number, headers: ReceivedHeaders, source: BackendExchange) {
+    this.status = status;
+    this.headers = headers;
+    this.#source = source;
+  }
+
+  get whole(): Buffer | undefined {
+    if (!this.#ended || this.#body !== undefined) return undefined;
+    if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)];
+    return this.#chunks[0] ?? EMPTY;
+  }
+
+  get body(): Readable {
+    if (this.#body !== undefined) return this.#body;
+    const body = new AnswerBody(this.#source);
+    this.#body = body;
+    for (const chunk of this.#chunks) body.accept(chunk);
+    this.#chunks.length = 0;
+    if (this.#ended) body.complete();
+    else if (this.#failure !== undefined) body.fail(this.#failure);
+    return body;
+  }
+
+  /** Takes a chunk. False: no more until the body is read, so a whole answer is short. */
+  accept(chunk: Buffer): boolean {
+    if (this.#body !== undefined) return this.#body.accept(chunk);
+    this.#size += chunk.length;
+    this.#chunks.push(chunk);
+    return this.#size < ANSWER_BUFFER_BYTES;
+  }
+
+  complete(): void {
+    this.#ended = true;
+    this.#body?.complete();
+  }
+
+  fail(error: BackendError): void {
+    this.#failure = error;
+    this.#body?.fail(error);
+  }
+}
+
+/**
+ * The body of an answer, with backpressure. A failure that comes before there is a listener for
+ * errors is kept until the body is read: the head is handed over asynchronously, and an answer may
+ * break off before its reader exists.
+ */
+class AnswerBody extends Readable {
+  readonly #source: BackendExchange;
+  #failure: BackendError | undefined;
+
+  constructor(source: BackendExchange) {
+    super({ highWaterMark: ANSWER_BUFFER_BYTES });
+    this.#source = source;
+  }
+
+  /** Takes a chunk. False: no more until `resume`. */
+  accept(chunk: Buffer): boolean {
+    return this.push(chunk);
+  }
+
+  complete(): void {
+    this.push(null);
+  }
+
+  fail(error: BackendError): void {
+    if (this.listenerCount('error') > 0) this.destroy(error);
+    else this.#failure = error;
+  }
+
+  override read(size?: number): unknown {
+    // Not null: there is a reader, this is not the stream that fills its own buffer.
+    if (this.#failure !== undefined && this.readableFlowing !== null && this.readableLength === 0)
+      this.destroy(this.#failure);
+    return super.read(size);
+  }
+
+  override _read(): void {
+    this.#source.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#source.abandon();
+    callback(error);
   }
 }

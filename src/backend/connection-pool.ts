@@ -1,7 +1,187 @@
-/** The limit of a backend's sockets and the pool of its connections; each exchange uses both. */
+/** The connections to a backend, each with one socket, and the pool that keeps them. */
 
+import { connect, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { type buildConnector, Client, type Dispatcher } from 'undici';
 import { Limiter } from '../limiter.ts';
-import type { Connection } from './backend-socket.ts';
+import { allowedAddresses } from './forbidden-addresses.ts';
+
+/** How long connecting to the backend may take, milliseconds (contract 3). */
+export const CONNECT_TIMEOUT_MS = 2_000;
+/** Largest header block of an answer, bytes of names and values. */
+const MAX_ANSWER_HEADER_BYTES = 16_384;
+/** What a timer may be late at most in a process that runs, milliseconds. */
+const STOOD_STILL_MS = 500;
+/** How long an idle socket is kept if the backend sends no `Keep-Alive: timeout=`, milliseconds. */
+const IDLE_SOCKET_MS = 4_000;
+/** A socket used longer ago carries no paid call, milliseconds: backends usually keep it longer. */
+const STALE_MS = 1_000;
+/** undici closes an idle socket after this, milliseconds: a held one must outlast a settlement. */
+const HELD_SOCKET_MS = 70_000;
+
+/** No connection was accepted in time. */
+export class ConnectLate extends Error {
+  constructor() {
+    super('connect deadline passed');
+    this.name = 'ConnectLate';
+  }
+}
+
+/** The socket of one connection, and what undici does not tell an exchange of it. */
+export class BackendSocket {
+  #socket: Socket | undefined;
+  #exchanges = 0;
+  readonly #lookup: LookupFunction;
+
+  /** `resolve`: where names are looked up, `dns.lookup` unless given. */
+  constructor(resolve?: LookupFunction) {
+    this.#lookup = allowedAddresses(resolve);
+  }
+
+  /** Connects within CONNECT_TIMEOUT_MS. The signature is undici's connector. */
+  open(options: buildConnector.Options, callback: buildConnector.Callback): void {
+    const socket = openSocket(options, this.#lookup);
+    const began = performance.now();
+    const refuse = (error: Error): void => {
+      clearTimeout(deadline);
+      callback(error, null);
+    };
+    const late = (): void => {
+      // The process stood still: what the backend answered meanwhile comes after this timer.
+      const stoodStill = performance.now() - began > CONNECT_TIMEOUT_MS + STOOD_STILL_MS;
+      if (stoodStill) deadline = setTimeout(() => socket.destroy(new ConnectLate()), STOOD_STILL_MS);
+      else socket.destroy(new ConnectLate());
+    };
+    let deadline = setTimeout(late, CONNECT_TIMEOUT_MS);
+    socket.once('error', refuse);
+    socket.once(options.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+      clearTimeout(deadline);
+      socket.off('error', refuse);
+      this.#socket = socket;
+      this.#exchanges = 0;
+      callback(null, socket);
+    });
+  }
+
+  /** Counts an exchange that is about to be written. True when the socket served one before. */
+  begin(): boolean {
+    this.#exchanges += 1;
+    return this.#exchanges > 1;
+  }
+
+  /** The socket is open, as far as this turn of the event loop knows. */
+  get live(): boolean {
+    return this.#socket !== undefined && !this.#socket.destroyed && !this.#socket.readableEnded;
+  }
+
+  /** The socket served an exchange. */
+  get used(): boolean {
+    return this.#exchanges > 0;
+  }
+
+  /** Closes the socket. */
+  drop(): void {
+    this.#socket?.destroy();
+    this.#socket = undefined;
+  }
+
+  /** The socket ended by an error, not because the backend closed it in order. */
+  get broken(): boolean {
+    return this.#socket?.errored != null;
+  }
+}
+
+function openSocket({ hostname, port, protocol, servername }: buildConnector.Options, lookup: LookupFunction): Socket {
+  const secure = protocol === 'https:';
+  const address = { host: hostname, port: Number(port || (secure ? 443 : 80)), noDelay: true, lookup };
+  if (!secure) return connect(address);
+  return connectTls({ ...address, ALPNProtocols: ['http/1.1'], ...(servername ? { servername } : {}) });
+}
+
+/** A handler that needs its socket: the library tells neither reuse nor how a socket ended. */
+export abstract class SocketUser {
+  socket: BackendSocket | undefined;
+}
+
+/** Thrown to withdraw a request before it is written. */
+const WITHDRAWN = new Error('withdrawn');
+
+/** One connection of the pool: undici's client, which gives each handler its socket. */
+export class Connection extends Client {
+  readonly #socket: BackendSocket;
+  #idleTimer: NodeJS.Timeout | undefined;
+  #idleSince = 0;
+
+  /** `reuse`: false closes the socket behind each exchange. */
+  constructor(origin: string | URL, socket: BackendSocket = new BackendSocket(), reuse = true) {
+    super(origin, {
+      connect: (options, callback) => socket.open(options, callback),
+      // The exchange bounds time and size, in total and exactly; the library's timers measure
+      // inactivity.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: HELD_SOCKET_MS,
+      maxHeaderSize: MAX_ANSWER_HEADER_BYTES,
+      pipelining: reuse ? 1 : 0,
+      allowH2: false,
+    });
+    this.#socket = socket;
+  }
+
+  /** Whether its socket is open. */
+  get live(): boolean {
+    return this.#socket.live;
+  }
+
+  /**
+   * Whether its socket was used so long ago that the backend may be closing it: a few seconds are
+   * usual, and whether a request arrived on a connection that ends is not known.
+   */
+  get stale(): boolean {
+    return this.#socket.used && performance.now() - this.#idleSince > STALE_MS;
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    if (handler instanceof SocketUser) handler.socket = this.#socket;
+    return super.dispatch(options, handler);
+  }
+
+  /**
+   * Opens the socket unless it is open: the library connects for a request that is withdrawn before
+   * its first byte.
+   * @throws why it could not be opened
+   */
+  opened(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const withdrawn: Dispatcher.DispatchHandler = {
+        onRequestStart() {
+          throw WITHDRAWN;
+        },
+        onResponseError: (_, error) => (error === WITHDRAWN ? resolve() : reject(error)),
+        onResponseStart: () => {},
+        onResponseData: () => {},
+        onResponseEnd: () => {},
+      };
+      super.dispatch({ method: 'GET', path: '/' }, withdrawn);
+    });
+  }
+
+  /** Closes the socket: the next request opens a new one. */
+  drop(): void {
+    this.#socket.drop();
+  }
+
+  /** Nothing needs it now: its socket is closed unless `inUse` is called in time. */
+  idle(): void {
+    this.#idleSince = performance.now();
+    this.#idleTimer = setTimeout(() => this.drop(), IDLE_SOCKET_MS);
+    this.#idleTimer.unref();
+  }
+
+  inUse(): void {
+    clearTimeout(this.#idleTimer);
+  }
+}
 
 /** How long a call waits for a socket before its money moves, milliseconds. */
 const SOCKET_WAIT_MS = 2_000;

@@ -1,7 +1,7 @@
 /** Which headers go to the backend with a call, and which of its answer go on to the agent. */
 
 import type { Protocol } from '../events/event.ts';
-import type { ReceivedHeaders } from './exchange.ts';
+import type { ReceivedHeaders } from './backend-exchange.ts';
 import { validTraceparent, validTracestate } from './trace-context.ts';
 
 /**

@@ -1,7 +1,8 @@
 /**
  * The share of the process that passed requests get: a few of them start at a time, some more wait
- * for their turn, those that run are counted, and those that stand still are ended. Calls that are sold have slots of their own. No
- * client has all places, of those that run or of those that wait; clients that wait take turns.
+ * for their turn, those that run are counted, and those that stand still are ended. Calls that are
+ * sold have slots of their own. No client has all places, of those that run or of those that wait;
+ * clients that wait take turns.
  *
  * The event loop is one, so it is the work that begins together which makes a sold call wait, not
  * the number of connections. An exchange costs the loop its beginning and the head of its answer;

@@ -11,7 +11,7 @@ import {
   type Cancellation,
   type HeldConnection,
   Undeliverable,
-} from '../backend/exchange.ts';
+} from '../backend/backend-exchange.ts';
 import { ERRORS, type GatewayError } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import type { Journal } from '../events/journal.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { ErrorRequestHandler, Request } from 'express';
-import { type BackendRequest, NONE_RELAYED } from '../backend/exchange.ts';
+import { type BackendRequest, NONE_RELAYED } from '../backend/backend-exchange.ts';
 import { GatewayError } from '../errors.ts';
 import { protocolOf } from '../events/event.ts';
 import { type EventSink, openJournal } from '../events/journal.ts';

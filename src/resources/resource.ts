@@ -1,6 +1,6 @@
 /** A resource as the pipeline uses it, compiled once at start. */
 
-import type { BackendRequest } from '../backend/exchange.ts';
+import type { BackendRequest } from '../backend/backend-exchange.ts';
 import type { InputProblem } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import type { Json, JsonObject } from '../json/types.ts';

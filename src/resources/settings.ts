@@ -1,6 +1,6 @@
 /** The settings of resources and of the published documents, as the configuration derives them. */
 
-import type { BackendRequest, RelayStatuses } from '../backend/exchange.ts';
+import type { BackendRequest, RelayStatuses } from '../backend/backend-exchange.ts';
 import type { Channel } from '../events/event.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';

@@ -1,6 +1,6 @@
 /** Makes the resource of one operation: its input, and how the input becomes the request. */
 
-import { type BackendRequest, NONE_RELAYED } from '../../src/backend/exchange.ts';
+import { type BackendRequest, NONE_RELAYED } from '../../src/backend/backend-exchange.ts';
 import type { WrittenResource } from '../../src/config/document/document.ts';
 import { lowerHeaders } from '../../src/config/sections/backend.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';

@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { PassThrough, Readable } from 'node:stream';
 import { beforeEach, describe, it } from 'node:test';
 import { MAX_BUFFERED_BYTES, readContent, withContent } from '../../../src/adapters/json-rpc/answer-content.ts';
-import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/exchange.ts';
-import { ANSWER_BUFFER_BYTES } from '../../../src/backend/received-answer.ts';
+import {
+  ANSWER_BUFFER_BYTES,
+  type BackendAnswer,
+  BackendError,
+  type BackendFailure,
+} from '../../../src/backend/backend-exchange.ts';
 import type { Relayed } from '../../../src/pipeline/call.ts';
 import { captureAnswer, readOn } from '../../../src/pipeline/middleware/deliver.ts';
 import { type AnswerBudget, createAnswerBudget, FREE_WAIT_MS } from '../../../src/server/limits/load-shedding.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Readable } from 'node:stream';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { type BackendConnection, createExchange } from '../../../src/backend/backend-connection.ts';
-import type { BackendRequest, HeldConnection } from '../../../src/backend/exchange.ts';
+import type { BackendRequest, HeldConnection } from '../../../src/backend/backend-exchange.ts';
 import { type Deliverable, fetchAnswer, fetchForBuyer } from '../../../src/payments/delivery/fetch-answer.ts';
 import { MAX_KEPT_BYTES } from '../../../src/payments/ledger/ledger.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';

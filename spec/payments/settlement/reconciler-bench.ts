@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import type { BackendAnswer } from '../../../src/backend/exchange.ts';
+import type { BackendAnswer } from '../../../src/backend/backend-exchange.ts';
 import { type Deliverable, fetchForBuyer } from '../../../src/payments/delivery/fetch-answer.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';

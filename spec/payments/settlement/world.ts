@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { beforeEach } from 'node:test';
-import type { HeldConnection } from '../../../src/backend/exchange.ts';
+import type { HeldConnection } from '../../../src/backend/backend-exchange.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import { type Journal, openJournal } from '../../../src/events/journal.ts';
 import {

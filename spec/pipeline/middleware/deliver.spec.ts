@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
-import { BackendError } from '../../../src/backend/exchange.ts';
+import { BackendError } from '../../../src/backend/backend-exchange.ts';
 import type { DeliveryFacts, DeliveryRecorder, Undelivered } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { MAX_KEPT_BYTES } from '../../../src/payments/ledger/ledger.ts';
 import type { AnsweredCall, Funding, ResponseWriter } from '../../../src/pipeline/call.ts';

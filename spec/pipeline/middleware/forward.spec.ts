@@ -7,7 +7,7 @@ import {
   type Exchange,
   failureCode,
   Undeliverable,
-} from '../../../src/backend/exchange.ts';
+} from '../../../src/backend/backend-exchange.ts';
 import type { DeliveryRecorder } from '../../../src/payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { WorkFailure } from '../../../src/payments/settlement/settlement-request.ts';

@@ -5,7 +5,7 @@ import {
   BackendError,
   type BackendRequest,
   type HeldConnection,
-} from '../../../src/backend/exchange.ts';
+} from '../../../src/backend/backend-exchange.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';

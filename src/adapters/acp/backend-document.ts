@@ -3,7 +3,7 @@
  * fault for which it is refused (acp 13.5). backend-exchange.ts asks it.
  */
 
-import type { ReceivedHeaders } from '../../backend/exchange.ts';
+import type { ReceivedHeaders } from '../../backend/backend-exchange.ts';
 import { ACP_VERSION, type Operation } from '../../checkouts/operations.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';

@@ -12,7 +12,7 @@ import {
   type Cancellation,
   type Exchange,
   wireReason,
-} from '../../backend/exchange.ts';
+} from '../../backend/backend-exchange.ts';
 import { validTraceparent, validTracestate } from '../../backend/trace-context.ts';
 import type { Unknown } from '../../checkouts/claim-table.ts';
 import {

@@ -4,7 +4,7 @@
  */
 
 import type { IncomingMessage } from 'node:http';
-import type { Cancellation, Exchange } from '../../backend/exchange.ts';
+import type { Cancellation, Exchange } from '../../backend/backend-exchange.ts';
 import type { AttemptEnd, FinalAnswer, ReadBack, Work } from '../../checkouts/attempts.ts';
 import { isRefusal } from '../../checkouts/claim-table.ts';
 import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';

@@ -1,7 +1,7 @@
 /** Writes outcomes as plain HTTP (specification 4, contract 1 and 3) and streams the answer. */
 
 import type { Response } from 'express';
-import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
+import { type BackendAnswer, BackendError } from '../../backend/backend-exchange.ts';
 import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
 import type { Sent } from '../../payments/ledger/payment-receipt.ts';
 import { USUAL_ROOM } from '../../payments/x402/wire/challenge.ts';

@@ -1,7 +1,6 @@
 /** Holds a backend's whole answer within the memory budget, as content for a JSON-RPC message. */
 
-import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
-import { ANSWER_BUFFER_BYTES } from '../../backend/received-answer.ts';
+import { ANSWER_BUFFER_BYTES, type BackendAnswer, BackendError } from '../../backend/backend-exchange.ts';
 import type { Json } from '../../json/types.ts';
 import type { Admitted } from '../../limiter.ts';
 import type { Relayed } from '../../pipeline/call.ts';

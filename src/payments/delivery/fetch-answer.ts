@@ -14,7 +14,7 @@ import {
   type Sale,
   TOO_LARGE,
   wireReason,
-} from '../../backend/exchange.ts';
+} from '../../backend/backend-exchange.ts';
 import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import { protocolOf } from '../../events/event.ts';

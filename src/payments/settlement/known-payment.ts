@@ -3,7 +3,7 @@
  * would be refused (pipeline/collecting.ts).
  */
 
-import type { BackendRequest } from '../../backend/exchange.ts';
+import type { BackendRequest } from '../../backend/backend-exchange.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';

@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import type { ReserveBackend } from '../../backend/exchange.ts';
+import type { ReserveBackend } from '../../backend/backend-exchange.ts';
 import type { Journal } from '../../events/journal.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';

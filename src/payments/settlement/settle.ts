@@ -7,7 +7,7 @@
  * of one proof that come to one process wait for the first.
  */
 
-import { type HeldConnection, type Sale, statusClass, wireReason } from '../../backend/exchange.ts';
+import { type HeldConnection, type Sale, statusClass, wireReason } from '../../backend/backend-exchange.ts';
 import { newId } from '../../events/call-id.ts';
 import { Counts, type Limiter } from '../../limiter.ts';
 import { RecentMap } from '../../time/recent-map.ts';

@@ -1,6 +1,6 @@
 /** What a call asks of the settlement and what it gets: types between pipeline and settle.ts. */
 
-import type { Cancellation, HeldConnection, ReserveBackend } from '../../backend/exchange.ts';
+import type { Cancellation, HeldConnection, ReserveBackend } from '../../backend/backend-exchange.ts';
 import type { Journal } from '../../events/journal.ts';
 import type { UseRefusal } from '../../mandates/register.ts';
 import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';

@@ -4,7 +4,7 @@
  */
 
 import { createHash, hash } from 'node:crypto';
-import type { BackendRequest } from '../../backend/exchange.ts';
+import type { BackendRequest } from '../../backend/backend-exchange.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { Channel } from '../../events/event.ts';
 import { canonicalJson } from '../../json/canonical.ts';

@@ -6,9 +6,9 @@
 import { createHash, hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { RequestHandler } from 'express';
-import type { BackendAnswer } from '../../backend/exchange.ts';
+import type { BackendAnswer } from '../../backend/backend-exchange.ts';
+import { ANSWER_BUFFER_BYTES } from '../../backend/backend-exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
-import { ANSWER_BUFFER_BYTES } from '../../backend/received-answer.ts';
 import { GatewayError } from '../../errors.ts';
 import { protocolOf } from '../../events/event.ts';
 import type { JsonObject } from '../../json/types.ts';

@@ -16,7 +16,7 @@ import {
   TOO_LARGE,
   Undeliverable,
   wireReason,
-} from '../../backend/exchange.ts';
+} from '../../backend/backend-exchange.ts';
 import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
 import { type ErrorDetails, GatewayError, type ToldByBackend } from '../../errors.ts';
 import { protocolOf } from '../../events/event.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { Request, RequestHandler, Response } from 'express';
-import type { ReserveBackend } from '../../backend/exchange.ts';
+import type { ReserveBackend } from '../../backend/backend-exchange.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';

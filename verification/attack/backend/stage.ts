@@ -6,7 +6,7 @@ import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { proofFor } from '../../../spec/support/testbed.ts';
-import type { BackendFailure } from '../../../src/backend/exchange.ts';
+import type { BackendFailure } from '../../../src/backend/backend-exchange.ts';
 import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { ALL_CHANNELS, buy, type Channel, type Seen } from '../payments/channels.ts';
 

@@ -1,7 +1,7 @@
 /** The real pipeline and settlement over simulated ports. */
 
 import type { Request, Response } from 'express';
-import type { Cancellation, Exchange, ReserveBackend } from '../../../src/backend/exchange.ts';
+import type { Cancellation, Exchange, ReserveBackend } from '../../../src/backend/backend-exchange.ts';
 import { type EventSink, type Journal, openJournal } from '../../../src/events/journal.ts';
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { fetchForBuyer } from '../../../src/payments/delivery/fetch-answer.ts';

@@ -7,7 +7,7 @@ import {
   type BackendRequest,
   type Exchange,
   type ReserveBackend,
-} from '../../../src/backend/exchange.ts';
+} from '../../../src/backend/backend-exchange.ts';
 import type { ErrorDetails } from '../../../src/errors.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
 import type { Relayed, ResponseWriter } from '../../../src/pipeline/call.ts';

@@ -4,10 +4,12 @@ import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type WatchedBackend, watchBackend } from '../../src/backend/backend-connection.ts';
-import type { BackendRequest, ExchangeLimits, HeldConnection, Sale } from '../../src/backend/exchange.ts';
-import { SILENT_PAYERS } from '../../src/backend/silences.ts';
+import type { BackendRequest, ExchangeLimits, HeldConnection, Sale } from '../../src/backend/backend-exchange.ts';
 import { answering, call, GET, type Got, lost, notSent, POST, saleOf, silent } from './call.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
+
+/** Payers without an answer that stop the sales of a backend. */
+const SILENT_PAYERS = 3;
 
 describe('a connection that is held for a call', () => {
   let backend: RawBackend;
