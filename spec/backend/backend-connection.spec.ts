@@ -131,11 +131,7 @@ describe('a connection that is held for a call', () => {
 
   it('is refused of a backend that was away at start, which is reported', async () => {
     const back = await away();
-    watched = watchBackend({
-      origin: backend.origin,
-      probe: undefined,
-      onChange: (reach) => changes.push(reach.reachable ? 'reachable' : reach.trouble),
-    });
+    void watch();
     while (changes.length === 0) await pause(1);
     assert.deepEqual(changes, ['refused']);
     assert.equal(await watched.reserve(saleOf()), undefined);
@@ -388,74 +384,59 @@ describe('a connection that is held for a call', () => {
       for (const one of [await held(), await held()]) one.release();
     });
   });
-});
 
-describe('exchanges that are interrupted', () => {
-  let backend: RawBackend;
-  let watched: WatchedBackend;
-  let script: Script;
-  const changes: string[] = [];
-  beforeEach(async () => {
-    script = silent;
-    changes.length = 0;
-    backend = await rawBackend((socket, request) => script(socket, request));
-    watched = watchBackend({
-      origin: backend.origin,
-      maxSockets: 4,
-      probe: undefined,
-      onChange: (reach) => changes.push(reach.reachable ? 'reachable' : reach.trouble),
+  describe('when exchanges are interrupted', () => {
+    beforeEach(async () => {
+      script = silent;
+      await watch({ maxSockets: 4 });
     });
-  });
-  afterEach(async () => {
-    await watched.abort();
-    await backend.close();
-  });
-  const arrived = async (count: number): Promise<void> => {
-    while (backend.requests.length < count) await pause(1);
-  };
+    const arrived = async (count: number): Promise<void> => {
+      while (backend.requests.length < count) await pause(1);
+    };
 
-  it('fail at once: those that run, those that wait for a socket, and those that hold a connection', async () => {
-    const held = (await watched.reserve(saleOf())) ?? assert.fail('no connection');
-    const running = [call(watched, POST), call(watched, POST)];
-    await arrived(2);
-    const waiting = [call(watched, POST), call(watched, POST)];
-    assert.deepEqual([watched.inFlight(), watched.paidInFlight(), watched.facts().held], [4, 4, 1]);
-    await watched.interrupt();
-    assert.deepEqual(await Promise.all(running), [lost('transport'), lost('transport')]);
-    assert.deepEqual(await Promise.all(waiting), [notSent('unreachable'), notSent('unreachable')]);
-    assert.deepEqual(await call(held, POST), notSent('unreachable'));
-    assert.deepEqual(await call(watched, GET), notSent('unreachable'), 'nothing begins');
-    assert.deepEqual([watched.inFlight(), watched.paidInFlight(), backend.requests.length], [0, 0, 2]);
-  });
+    it('fail at once: those that run, those that wait for a socket, and those that hold a connection', async () => {
+      const one = await held();
+      const running = [call(watched, POST), call(watched, POST)];
+      await arrived(2);
+      const waiting = [call(watched, POST), call(watched, POST)];
+      assert.deepEqual([watched.inFlight(), watched.paidInFlight(), watched.facts().held], [4, 4, 1]);
+      await watched.interrupt();
+      assert.deepEqual(await Promise.all(running), [lost('transport'), lost('transport')]);
+      assert.deepEqual(await Promise.all(waiting), [notSent('unreachable'), notSent('unreachable')]);
+      assert.deepEqual(await call(one, POST), notSent('unreachable'));
+      assert.deepEqual(await call(watched, GET), notSent('unreachable'), 'nothing begins');
+      assert.deepEqual([watched.inFlight(), watched.paidInFlight(), backend.requests.length], [0, 0, 2]);
+    });
 
-  it('leave no mark: later ones are answered, over as many sockets as before, and the breaker is closed', async () => {
-    const running = Array.from({ length: 3 }, () => call(watched, POST));
-    await arrived(3);
-    await watched.interrupt();
-    await Promise.all(running);
-    // Longer than a held connection waits before it is opened again.
-    await pause(80);
-    watched.resume();
-    script = answering;
-    const held = (await watched.reserve(saleOf())) ?? assert.fail('no connection');
-    const later = await Promise.all([call(held, POST), call(watched, POST), call(watched, GET), call(watched, GET)]);
-    assert.deepEqual(
-      later.map(({ kind }) => kind),
-      ['answer', 'answer', 'answer', 'answer'],
-    );
-    assert.deepEqual([watched.facts().state, changes], ['closed', []]);
-  });
+    it('leave no mark: later ones are answered, over as many sockets as before, and the breaker is closed', async () => {
+      const running = Array.from({ length: 3 }, () => call(watched, POST));
+      await arrived(3);
+      await watched.interrupt();
+      await Promise.all(running);
+      // Longer than a held connection waits before it is opened again.
+      await pause(80);
+      watched.resume();
+      script = answering;
+      const one = await held();
+      const later = await Promise.all([call(one, POST), call(watched, POST), call(watched, GET), call(watched, GET)]);
+      assert.deepEqual(
+        later.map(({ kind }) => kind),
+        ['answer', 'answer', 'answer', 'answer'],
+      );
+      assert.deepEqual([watched.facts().state, changes], ['closed', []]);
+    });
 
-  it('are counted apart from those that end with their caller', async () => {
-    const leaving = new AbortController();
-    const calls = [call(watched, GET, { signal: leaving.signal }), call(watched, POST)];
-    await arrived(2);
-    assert.deepEqual([watched.inFlight(), watched.paidInFlight()], [2, 1]);
-    leaving.abort();
-    await calls[0];
-    assert.deepEqual([watched.inFlight(), watched.paidInFlight()], [1, 1]);
-    await watched.interrupt();
-    await calls[1];
-    assert.equal(watched.paidInFlight(), 0);
+    it('are counted apart from those that end with their caller', async () => {
+      const leaving = new AbortController();
+      const calls = [call(watched, GET, { signal: leaving.signal }), call(watched, POST)];
+      await arrived(2);
+      assert.deepEqual([watched.inFlight(), watched.paidInFlight()], [2, 1]);
+      leaving.abort();
+      await calls[0];
+      assert.deepEqual([watched.inFlight(), watched.paidInFlight()], [1, 1]);
+      await watched.interrupt();
+      await calls[1];
+      assert.equal(watched.paidInFlight(), 0);
+    });
   });
 });

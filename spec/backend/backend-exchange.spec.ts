@@ -14,12 +14,15 @@ import { openFullListener } from './full-listener.ts';
 import { answer, type Script } from './raw-backend.ts';
 
 const MIB = 1_048_576;
+/** More than the buffers of kernel and gateway take together. */
+const LARGE_BYTES = 16 * MIB;
 const OK = 'HTTP/1.1 200 OK\r\n';
 
 /** The cap that the rows are written for, bytes. */
 const CAP_BYTES = 1_000;
-/** The total deadline that the rows are written for, milliseconds. */
+/** The total deadline of the rows that pass it, and of the others, milliseconds. */
 const TIMEOUT_MS = 150;
+const PATIENCE_MS = 10_000;
 /** Between two bytes of a slow answer: well below any usual inactivity limit. */
 const TRICKLE_MS = 10;
 
@@ -168,12 +171,13 @@ describe('what the backend may answer', () => {
     it(rule, async () => {
       const script = typeof answer === 'string' ? (socket: Socket) => void socket.write(answer) : answer;
       await withBackend(script, async (connection, backend) => {
+        const isLate = 'reason' in expect && expect.reason === 'timeout';
+        const limits = { timeoutMs: isLate ? TIMEOUT_MS : PATIENCE_MS, maxResponseBytes: CAP_BYTES };
         const startedAt = performance.now();
-        const got = await call(connection, undefined, { timeoutMs: TIMEOUT_MS, maxResponseBytes: CAP_BYTES });
-        const tookMs = performance.now() - startedAt;
+        const got = await call(connection, undefined, limits);
+        if (isLate) assert.ok(performance.now() - startedAt >= TIMEOUT_MS - 5);
         if ('reason' in expect) {
           assert.deepEqual(got, lost(expect.reason, expect.at));
-          assert.equal(tookMs >= TIMEOUT_MS - 5, expect.reason === 'timeout', `took ${tookMs} ms`);
         } else {
           assert.ok(got.kind === 'answer', JSON.stringify(got));
           assert.deepEqual(
@@ -192,18 +196,6 @@ describe('what the backend may answer', () => {
 });
 
 describe('the body of an answer', () => {
-  it('arrives byte for byte: 5 MB of anything', async () => {
-    const bytes = randomBytes(5_000_000);
-    await withBackend(
-      (socket) => answer(socket, bytes),
-      async (connection) => {
-        const got = await call(connection, GET, { maxResponseBytes: bytes.length });
-        assert.ok(got.kind === 'answer');
-        assert.ok(got.body.equals(bytes));
-      },
-    );
-  });
-
   it('holds the backend back while the reader is slow, and loses nothing', async () => {
     const block = randomBytes(64 * 1_024);
     const blocks = 512;
@@ -236,17 +228,17 @@ describe('the body of an answer', () => {
   });
 
   const large = (socket: Socket): void => {
-    socket.write(`${OK}content-length: ${32 * MIB}\r\n\r\n`);
-    socket.write(Buffer.alloc(32 * MIB));
+    socket.write(`${OK}content-length: ${LARGE_BYTES}\r\n\r\n`);
+    socket.write(Buffer.alloc(LARGE_BYTES));
   };
 
   it('does not count the time in which a slow reader holds the backend back', async () => {
     await withBackend(large, async (connection) => {
-      const { body } = await connection.exchange(GET, { timeoutMs: 1_500, maxResponseBytes: 32 * MIB });
+      const { body } = await connection.exchange(GET, { timeoutMs: 2_000, maxResponseBytes: LARGE_BYTES });
       await pause(3_000);
       let size = 0;
       for await (const chunk of body) size += chunk.length;
-      assert.equal(size, 32 * MIB);
+      assert.equal(size, LARGE_BYTES);
     });
   });
 
@@ -264,7 +256,7 @@ describe('the body of an answer', () => {
       await withBackend(large, async (connection, backend) => {
         const { body } = await connection.exchange(GET, {
           timeoutMs: 5_000,
-          maxResponseBytes: 32 * MIB,
+          maxResponseBytes: LARGE_BYTES,
           readerHoldMs: 150,
         });
         if (rule === 'takes nothing') await backend.settledTo(0);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import {
+  type BreakerState,
   CircuitBreaker,
   FIRST_PERIOD_MS,
   LONGEST_PERIOD_MS,
@@ -35,135 +36,90 @@ describe('the breaker', () => {
       () => 0.999_999,
     );
   });
-  const silences = (count: number): void => {
-    for (let i = 0; i < count; i += 1) breaker.silent(new Unanswered('nothing'));
-  };
   /** Lets running trials end. */
   const settled = async (): Promise<void> => {
     for (let turns = 0; turns < 5; turns += 1) await Promise.resolve();
   };
-
-  it('opens with one refusal, and reports it once', () => {
-    breaker.unreachable(REFUSED);
-    breaker.unreachable(REFUSED);
-    assert.equal(breaker.state, 'open');
-    assert.deepEqual(changes, ['refused']);
-    assert.deepEqual(breaker.opened, { refused: 1, silent: 0 });
-    assert.equal(breaker.unresponsive, false);
-  });
-
-  it('opens with the third silence in a row; an answer in between begins the count anew', () => {
-    silences(SILENCES_TO_OPEN - 1);
-    breaker.answered();
-    silences(SILENCES_TO_OPEN - 1);
-    assert.equal(breaker.state, 'closed');
-    silences(1);
-    assert.equal(breaker.state, 'open');
-    assert.equal(breaker.unresponsive, true);
-    assert.deepEqual(changes, ['silent']);
-  });
-
-  it('counts a connection that is not accepted in time as a silence', () => {
-    for (let i = 1; i < SILENCES_TO_OPEN; i += 1) breaker.unreachable(LATE);
-    assert.equal(breaker.state, 'closed');
-    breaker.unreachable(LATE);
-    assert.equal(breaker.state, 'open');
-  });
-
-  it('is closed at once by any answer', () => {
-    breaker.unreachable(REFUSED);
-    breaker.answered();
-    assert.equal(breaker.state, 'closed');
-    assert.deepEqual(changes, ['refused', 'reachable']);
-  });
-
-  it('after a refusal, is closed by a trial that connects', async () => {
-    breaker.unreachable(REFUSED);
-    mock.timers.tick(FIRST_PERIOD_MS);
+  const wait = async (ms: number): Promise<void> => {
+    mock.timers.tick(ms);
     await settled();
-    assert.deepEqual([trials, breaker.state], [1, 'closed']);
-  });
+  };
+  const fails = (cause: Error) => async (): Promise<never> => {
+    throw cause;
+  };
+  const silence = (): void => breaker.silent(new Unanswered('nothing'));
+  const silences = (): void => {
+    for (let count = 0; count < SILENCES_TO_OPEN; count += 1) silence();
+  };
+  const refusal = (): void => breaker.unreachable(REFUSED);
+  const late = (): void => breaker.unreachable(LATE);
+  const answer = (): void => breaker.answered();
+  const period = (): Promise<void> => wait(FIRST_PERIOD_MS);
+  const longest = (): Promise<void> => wait(LONGEST_PERIOD_MS);
+  const trialsBring = (brings: () => ReturnType<Trial>) => (): void => {
+    trial = brings;
+  };
+  const connect = trialsBring(async () => 'connected');
+  const answered = trialsBring(async () => 'answered');
+  const refuse = trialsBring(fails(REFUSED));
+  const mute = trialsBring(fails(new Unanswered('no answer to the probe')));
+  const tryNow = (): Promise<void> => breaker.tryNow();
 
-  it('after silences, a connection alone brings probation: one more silence opens it, an answer closes it', async () => {
-    silences(SILENCES_TO_OPEN);
-    mock.timers.tick(FIRST_PERIOD_MS);
-    await settled();
-    assert.equal(breaker.state, 'probation');
-    silences(1);
-    assert.equal(breaker.state, 'open');
-    mock.timers.tick(2 * FIRST_PERIOD_MS);
-    await settled();
-    assert.equal(breaker.state, 'probation');
-    breaker.answered();
-    assert.equal(breaker.state, 'closed');
-    assert.deepEqual(changes, ['silent', 'reachable', 'silent', 'reachable']);
-  });
-
-  it('after silences, is closed by a trial that is answered', async () => {
-    silences(SILENCES_TO_OPEN);
-    trial = async () => 'answered';
-    mock.timers.tick(FIRST_PERIOD_MS);
-    await settled();
-    assert.equal(breaker.state, 'closed');
-  });
+  /** What happens in turn, the state behind it, and the changes that were reported. */
+  const ROWS: readonly (readonly [string, readonly (() => void | Promise<void>)[], BreakerState, string])[] = [
+    ['opens with one refusal, and reports it once', [refusal, refusal], 'open', 'refused'],
+    ['opens with the third silence in a row', [silence, silence, silence], 'open', 'silent'],
+    ['counts silences anew behind an answer', [silence, silence, answer, silence, silence], 'closed', ''],
+    ['counts a connection that is not accepted in time as a silence', [late, late, late], 'open', 'silent'],
+    ['is closed before the third of them', [late, late], 'closed', ''],
+    ['is closed at once by any answer', [refusal, answer], 'closed', 'refused reachable'],
+    ['after a refusal, is closed by a trial that connects', [refusal, period], 'closed', 'refused reachable'],
+    ['after silences, is on probation by one', [silences, period], 'probation', 'silent reachable'],
+    ['on probation, opens with one silence', [silences, period, silence], 'open', 'silent reachable silent'],
+    ['on probation, is closed by an answer', [silences, period, answer], 'closed', 'silent reachable'],
+    [
+      'after silences, is closed by a trial that is answered',
+      [silences, answered, period],
+      'closed',
+      'silent reachable',
+    ],
+    [
+      'after silences and a refusal, is closed by a connection: the silent process is gone',
+      [silences, refuse, period, connect, longest],
+      'closed',
+      'silent reachable',
+    ],
+    [
+      'waits a short period again behind an answer',
+      [refusal, refuse, longest, longest, longest, longest, answer, refusal, connect, period],
+      'closed',
+      'refused reachable refused reachable',
+    ],
+    ['opens with a probe that is not answered', [mute, tryNow], 'open', 'silent'],
+  ];
+  for (const [rule, steps, state, reported] of ROWS)
+    it(rule, async () => {
+      for (const step of steps) await step();
+      assert.equal(breaker.state, state);
+      assert.equal(changes.join(' '), reported);
+      for (const trouble of ['refused', 'silent'] as const)
+        assert.equal(breaker.opened[trouble], changes.filter((change) => change === trouble).length);
+      assert.equal(breaker.unresponsive, state === 'open' && changes.at(-1) === 'silent');
+    });
 
   it('tries again after periods that double up to the longest, and is never slower than that', async () => {
-    trial = async () => {
-      throw REFUSED;
-    };
-    breaker.unreachable(REFUSED);
+    refuse();
+    refusal();
     for (const period of [250, 500, 1_000, 2_000, 2_000, 2_000]) {
       const before = trials;
-      mock.timers.tick(Math.floor(period * LONGEST_PART) - 1);
-      await settled();
+      await wait(Math.floor(period * LONGEST_PART) - 1);
       assert.equal(trials, before, `before ${period} ms`);
-      mock.timers.tick(2);
-      await settled();
+      await wait(2);
       assert.equal(trials, before + 1, `after ${period} ms`);
     }
-    trial = async () => 'connected';
-    mock.timers.tick(LONGEST_PERIOD_MS);
-    await settled();
+    connect();
+    await longest();
     assert.equal(breaker.state, 'closed');
-  });
-
-  it('an answer makes the next period a short one again', async () => {
-    trial = async () => {
-      throw REFUSED;
-    };
-    breaker.unreachable(REFUSED);
-    for (let i = 0; i < 4; i += 1) {
-      mock.timers.tick(LONGEST_PERIOD_MS);
-      await settled();
-    }
-    breaker.answered();
-    trials = 0;
-    breaker.unreachable(REFUSED);
-    mock.timers.tick(FIRST_PERIOD_MS);
-    await settled();
-    assert.equal(trials, 1);
-  });
-
-  it('after silences and a refusal, a connection is enough: the silent process is gone', async () => {
-    silences(SILENCES_TO_OPEN);
-    trial = async () => {
-      throw REFUSED;
-    };
-    mock.timers.tick(FIRST_PERIOD_MS);
-    await settled();
-    trial = async () => 'connected';
-    mock.timers.tick(LONGEST_PERIOD_MS);
-    await settled();
-    assert.equal(breaker.state, 'closed');
-  });
-
-  it('opens with a probe that is not answered', async () => {
-    trial = async () => {
-      throw new Unanswered('no answer to the probe');
-    };
-    await breaker.tryNow();
-    assert.deepEqual(changes, ['silent']);
-    assert.equal(breaker.unresponsive, true);
   });
 
   it('shares one trial between those who start it at the same time', async () => {
@@ -172,10 +128,9 @@ describe('the breaker', () => {
   });
 
   it('tries no more once it is stopped', async () => {
-    breaker.unreachable(REFUSED);
+    refusal();
     breaker.stop();
-    mock.timers.tick(LONGEST_PERIOD_MS);
-    await settled();
+    await longest();
     assert.equal(trials, 0);
   });
 });

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createExchange } from '../../src/backend/backend-connection.ts';
-import { answering, call, GET, lost, notSent, POST, refusingOrigin, silent, withBackend } from './call.ts';
+import { answering, call, GET, lost, notSent, POST, silent, withBackend } from './call.ts';
 import { answer, type RawRequest, type Script } from './raw-backend.ts';
 
 /** Answers all but later requests of the first connection, which `then` gets. */
@@ -204,15 +203,5 @@ describe('connections that are not reused', () => {
       },
       { ...fresh, maxSockets: 2 },
     );
-  });
-
-  it('a refused connection certainly sent nothing', async () => {
-    const connection = createExchange({ origin: await refusingOrigin(), reuse: false });
-    try {
-      const got = await call(connection, POST);
-      assert.deepEqual(got, notSent('unreachable'));
-    } finally {
-      await connection.close();
-    }
   });
 });

@@ -129,11 +129,15 @@ const NEVER = [
   ...['idempotent-replayed', 'agent-authorization-receipt'],
 ];
 
+/** What was asked for is free, or paid. */
+const FREE = { free: true };
+const PAID = { free: false };
+
 describe('headers relayed to the agent', () => {
   it('are those of the allow-list and no others', () => {
     const received = Object.fromEntries([...RELAYED, ...NEVER].map((name) => [name, 'v']));
     const expected = Object.fromEntries(RELAYED.map((name) => [name, 'v']));
-    assert.deepEqual(relayedHeaders(received, { free: true }), expected);
+    assert.deepEqual(relayedHeaders(received, FREE), expected);
   });
 
   const rows: readonly [
@@ -145,69 +149,64 @@ describe('headers relayed to the agent', () => {
     [
       'caching of a free answer is the backend’s',
       { 'cache-control': 'max-age=60' },
-      { free: true },
+      FREE,
       { 'cache-control': 'max-age=60' },
     ],
     [
       'a paid answer is private, whatever the backend sends',
       { 'cache-control': 'public' },
-      { free: false },
+      PAID,
       { 'cache-control': PAID_CACHE_CONTROL },
     ],
-    ['a paid answer is private by default', {}, { free: false }, { 'cache-control': 'private, no-store' }],
-    [
-      'a nominated field stays behind',
-      { connection: 'close, ETag', etag: '"a"', link: '<b>' },
-      { free: true },
-      { link: '<b>' },
-    ],
+    ['a paid answer is private by default', {}, PAID, { 'cache-control': 'private, no-store' }],
+    ['a nominated field stays behind', { connection: 'close, ETag', etag: '"a"', link: '<b>' }, FREE, { link: '<b>' }],
     [
       'nominated in a second Connection field',
       { connection: ['close', 'x-hop ,\tlink'], etag: '"a"', link: '<b>' },
-      { free: true },
+      FREE,
       { etag: '"a"' },
     ],
     [
       'a paid answer stays private even when Connection names its caching',
       { connection: 'cache-control' },
-      { free: false },
+      PAID,
       { 'cache-control': PAID_CACHE_CONTROL },
     ],
     [
       'repeated lists are one list',
       { link: ['<a>', '<b>'], 'content-language': ['en', 'it'] },
-      { free: true },
+      FREE,
       { link: '<a>, <b>', 'content-language': 'en, it' },
     ],
     [
       'of repeated single fields the first counts',
       { 'content-type': ['text/csv', 'text/html'] },
-      { free: true },
+      FREE,
       { 'content-type': 'text/csv' },
     ],
     [
       'a value that cannot be written is dropped',
       { etag: 'a\r\nset-cookie: x=1', link: '<\u0000>', 'retry-after': '5' },
-      { free: true },
+      FREE,
       { 'retry-after': '5' },
     ],
     [
       'bytes beyond ASCII pass as they came',
       { 'content-disposition': 'attachment; filename="\u00c3\u00bc.csv"' },
-      { free: true },
+      FREE,
       { 'content-disposition': 'attachment; filename="\u00c3\u00bc.csv"' },
     ],
     [
       'no link to the inner address',
       { link: ['</a>; rel=prev', '<http://127.0.0.1:3000/secret>; rel=next'], etag: '"1"' },
-      { free: true },
+      FREE,
       { etag: '"1"' },
     ],
-    ['a valid length', { 'content-length': '12' }, { free: true, status: 200 }, { 'content-length': '12' }],
-    ['no length that is none', { 'content-length': '1e3' }, { free: true, status: 200 }, {}],
-    ['no repeated length', { 'content-length': ['12', '12'] }, { free: true, status: 200 }, {}],
-    ['no length of 204', { 'content-length': '12' }, { free: true, status: 204 }, {}],
-    ['no length of 304', { 'content-length': '12' }, { free: true, status: 304 }, {}],
+    ['a valid length', { 'content-length': '12' }, { ...FREE, status: 200 }, { 'content-length': '12' }],
+    ['no length that is none', { 'content-length': '1e3' }, { ...FREE, status: 200 }, {}],
+    ['no repeated length', { 'content-length': ['12', '12'] }, { ...FREE, status: 200 }, {}],
+    ['no length of 204', { 'content-length': '12' }, { ...FREE, status: 204 }, {}],
+    ['no length of 304', { 'content-length': '12' }, { ...FREE, status: 304 }, {}],
   ];
   for (const [rule, received, about, relayed] of rows)
     it(rule, () => assert.deepEqual(relayedHeaders(received, about), relayed));

@@ -94,37 +94,15 @@ describe('answers that their readers hold back', () => {
 });
 
 describe('how far behind a reader is', () => {
-  const CASES: readonly (readonly [string, readonly (readonly [takesBytes: number, thenHoldsMs: number])[], number])[] =
-    [
-      ['the whole time in which it takes nothing', [[0, 100]], 100],
-      [
-        'nothing, when it took enough bytes for the time',
-        [
-          [0, 100],
-          [100 * FAIR_BYTES_A_MS, 0],
-        ],
-        0,
-      ],
-      [
-        'what is left of it',
-        [
-          [0, 100],
-          [40 * FAIR_BYTES_A_MS, 0],
-        ],
-        60,
-      ],
-      ['no less for bytes that it took long before', [[1_000_000 * FAIR_BYTES_A_MS, 70]], 70],
-      [
-        'more with every piece that is too small',
-        [
-          [0, 100],
-          [FAIR_BYTES_A_MS, 100],
-          [FAIR_BYTES_A_MS, 100],
-        ],
-        298,
-      ],
-    ];
-  for (const [title, moves, behind] of CASES)
+  type Move = readonly [takesBytes: number, thenHoldsMs: number];
+  const CASES: readonly (readonly [title: string, behindMs: number, ...moves: Move[]])[] = [
+    ['the whole time in which it takes nothing', 100, [0, 100]],
+    ['nothing, when it took enough bytes for the time', 0, [0, 100], [100 * FAIR_BYTES_A_MS, 0]],
+    ['what is left of it', 60, [0, 100], [40 * FAIR_BYTES_A_MS, 0]],
+    ['no less for bytes that it took long before', 70, [1_000_000 * FAIR_BYTES_A_MS, 70]],
+    ['more with every piece that is too small', 298, [0, 100], [FAIR_BYTES_A_MS, 100], [FAIR_BYTES_A_MS, 100]],
+  ];
+  for (const [title, behindMs, ...moves] of CASES)
     it(title, () => {
       const reader = new SlowReader(() => undefined);
       let now = 0;
@@ -135,6 +113,6 @@ describe('how far behind a reader is', () => {
         now += ms;
         reader.release(now);
       }
-      assert.equal(reader.behindMs(now + 1_000), behind);
+      assert.equal(reader.behindMs(now + 1_000), behindMs);
     });
 });

@@ -4,6 +4,8 @@ import type { Refusal } from '../../src/limiter.ts';
 import {
   CALM_STARTING_MS,
   createAdmission,
+  createRateWatch,
+  LEAST_RATE,
   MAX_WAIT_MS,
   MAX_WAITING,
   STARTING,
@@ -131,4 +133,26 @@ describe('the admission of passed requests', () => {
     const [one, ...rest] = begun.slice(STARTING);
     assert.deepEqual([one, rest[0]], [STARTING + 1, STARTING + MAX_WAITING + 1]);
   });
+});
+
+describe('the least rate of a body', () => {
+  afterEach(() => mock.timers.reset());
+
+  for (const [what, perSecond, ends] of [
+    ['ends one below it', LEAST_RATE / 2, true],
+    ['leaves one above it', LEAST_RATE * 1.25, false],
+    ['leaves one that nothing is waited for', undefined, false],
+  ] as const)
+    it(what, () => {
+      mock.timers.enable({ apis: ['setInterval'] });
+      let seconds = 0;
+      let ended = 0;
+      const moved = (): number | undefined => (perSecond === undefined ? undefined : perSecond * seconds);
+      const stop = createRateWatch(() => true)(moved, () => {
+        ended += 1;
+      });
+      for (; seconds < 120; seconds += 0.5) mock.timers.tick(500);
+      assert.equal(ended, ends ? 1 : 0);
+      stop();
+    });
 });

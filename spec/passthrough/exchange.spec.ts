@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { MAX_INTERIM } from '../../src/passthrough/exchange.ts';
 import { closeOf, dial, envelopeOf, exchange, head, received, statusOf } from '../server/http/raw.ts';
@@ -9,8 +10,10 @@ import {
   type Merchant,
   openPassthroughTestbed,
   type PassthroughTestbed,
+  type PassthroughTestbedParts,
   startMerchant,
   startRawMerchant,
+  until,
 } from './testbed.ts';
 
 const PATIENCE = { timeout: 60_000 };
@@ -48,6 +51,14 @@ describe('a passed exchange', () => {
       head([lines[0] ?? '', 'Host: shop.example', 'Connection: close', ...lines.slice(1)]),
       ...rest,
     ]);
+
+  /** A connection on which a request begins, and what comes back on it. */
+  const begin = async (bytes: string) => {
+    const socket = await dial(testbed.url);
+    const got = received(socket);
+    socket.write(bytes);
+    return { socket, got };
+  };
 
   it('sends method, target and body of every request with their own bytes', async () => {
     const bodies: string[] = [];
@@ -272,7 +283,7 @@ describe('a passed exchange', () => {
     const socket = await dial(testbed.url);
     socket.pause();
     socket.write(head(['GET /free HTTP/1.1', 'Host: a']));
-    while (closed === undefined) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => closed !== undefined);
     // The idle limit ends it, and until then no more moved than the buffers of kernels hold.
     await closed;
     assert.ok(written < 64 * MIB, `${written} bytes`);
@@ -302,7 +313,7 @@ describe('a passed exchange', () => {
 
   it('leaves a connection that is not used before a backend would end it under a request', PATIENCE, async () => {
     const left = Promise.withResolvers<number>();
-    const idling = await startRawMerchant((socket) => {
+    using idling = await startRawMerchant((socket) => {
       let answeredAt = 0;
       socket.on('data', () => {
         answeredAt = performance.now();
@@ -313,15 +324,10 @@ describe('a passed exchange', () => {
         if (answeredAt > 0) left.resolve(performance.now() - answeredAt);
       });
     });
-    const other = await openPassthroughTestbed({ backendUrl: idling.url });
-    try {
-      for (let count = 0; count < 2; count += 1) assert.equal((await fetch(`${other.url}/free`)).status, 200);
-      const idleMs = await left.promise;
-      assert.ok(idleMs > 1_000 && idleMs < 4_000, `${idleMs} ms`);
-    } finally {
-      await other.close();
-      idling.close();
-    }
+    await using other = await openPassthroughTestbed({ backendUrl: idling.url });
+    for (let count = 0; count < 2; count += 1) assert.equal((await fetch(`${other.url}/free`)).status, 200);
+    const idleMs = await left.promise;
+    assert.ok(idleMs > 1_000 && idleMs < 4_000, `${idleMs} ms`);
   });
 
   it('ends an upload that stalls with 400, and a silent backend with 504, at the idle limit', PATIENCE, async () => {
@@ -340,9 +346,7 @@ describe('a passed exchange', () => {
 
   it('ends a silent backend at the idle limit, whatever comes behind the request', async () => {
     answer = () => undefined;
-    const socket = await dial(testbed.url);
-    const got = received(socket);
-    socket.write(head(['GET /hang HTTP/1.1', 'Host: a']));
+    const { socket, got } = await begin(head(['GET /hang HTTP/1.1', 'Host: a']));
     const next = setInterval(() => socket.write(head(['GET /health HTTP/1.1', 'Host: a'])), IDLE_MS / 5);
     await Promise.race([closeOf(socket), once(socket, 'data')]);
     clearInterval(next);
@@ -352,10 +356,8 @@ describe('a passed exchange', () => {
 
   it('counts an upload as running until its end, also when it was answered before', async () => {
     answer = (_req, res) => res.end('early');
-    const socket = await dial(testbed.url);
     const running = () => testbed.metric('acg_passthrough_running');
-    const got = received(socket);
-    socket.write(head(['POST /early HTTP/1.1', 'Host: a', 'Content-Length: 5000000']));
+    const { socket, got } = await begin(head(['POST /early HTTP/1.1', 'Host: a', 'Content-Length: 5000000']));
     await once(socket, 'data');
     assert.match(got(), /early/);
     assert.match(await running(), / 1$/);
@@ -366,9 +368,9 @@ describe('a passed exchange', () => {
 
   it('lets an upload take longer than the idle limit while its bytes come', PATIENCE, async () => {
     answer = async (req, res) => void res.end((await bytesOf(req)).toString());
-    const socket = await dial(testbed.url);
-    const text = received(socket);
-    socket.write(head(['POST /free HTTP/1.1', 'Host: a', 'Connection: close', 'Content-Length: 8']));
+    const { socket, got: text } = await begin(
+      head(['POST /free HTTP/1.1', 'Host: a', 'Connection: close', 'Content-Length: 8']),
+    );
     for (const byte of 'abcdefgh') {
       await new Promise((resolve) => setTimeout(resolve, IDLE_MS / 4));
       socket.write(byte);
@@ -382,9 +384,7 @@ describe('a passed exchange', () => {
       if (req.url === '/early') res.writeHead(413).end('no');
       else res.end('next');
     };
-    const socket = await dial(testbed.url);
-    const text = received(socket);
-    socket.write(head(['POST /early HTTP/1.1', 'Host: a', 'Content-Length: 6']));
+    const { socket, got: text } = await begin(head(['POST /early HTTP/1.1', 'Host: a', 'Content-Length: 6']));
     while (!text().includes('413')) await once(socket, 'data');
     socket.write(`abcdef${head(['GET /free HTTP/1.1', 'Host: a', 'Connection: close'])}`);
     await closeOf(socket);
@@ -429,5 +429,153 @@ describe('a passed exchange', () => {
     assert.equal(await testbed.metric('acg_calls_total'), '');
     const { events } = (await (await testbed.gateway.operator('/api/events')).json()) as { events: unknown[] };
     assert.deepEqual(events, []);
+  });
+});
+
+/** A gateway before a merchant that answers, or does to its connection, what the test says. */
+async function withRawMerchant(
+  answer: string | ((socket: Socket) => void),
+  use: (testbed: PassthroughTestbed) => Promise<void>,
+): Promise<void> {
+  using merchant = await startRawMerchant((socket) => {
+    let got = '';
+    socket.on('data', (chunk: Buffer) => {
+      got += chunk.toString('latin1');
+      if (!got.includes('\r\n\r\n')) return;
+      if (typeof answer === 'string') socket.end(answer, 'latin1');
+      else answer(socket);
+    });
+  });
+  await using testbed = await openPassthroughTestbed({ backendUrl: merchant.url });
+  await use(testbed);
+}
+
+describe('a backend that does not answer well', () => {
+  for (const [what, answer, reason] of [
+    ['status 99', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n', 'backend_status'],
+    ['status 600', 'HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n', 'backend_status'],
+    ['402', 'HTTP/1.1 402 Pay me\r\nContent-Length: 0\r\n\r\n', 'backend_payment_required'],
+    ['a coding of its own', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n', 'backend_framing'],
+    [
+      'a 101 that was not asked for',
+      'HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+      'backend_upgrade',
+    ],
+  ] as const)
+    it(`answers 502 for ${what}`, () =>
+      withRawMerchant(answer, async ({ url, metric }) => {
+        const got = await exchange(url, [
+          head(['GET /free HTTP/1.1', 'Host: a', 'Connection: Upgrade, close', 'Upgrade: h2c']),
+        ]);
+        assert.equal(statusOf(got), 502);
+        assert.equal(envelopeOf(got)['code'], 'BACKEND_ERROR');
+        assert.equal(envelopeOf(got)['reason'], reason);
+        assert.match(await metric('acg_passthrough_requests_total{end="unusable"}'), / 1$/);
+      }));
+
+  it('relays one whose reason phrase, trailers or connection fields are not for the caller', () =>
+    withRawMerchant(
+      'HTTP/1.1 200 O\x01K\r\nTrailer: X\r\nContent-Length: 2\r\nConnection: X-Own\r\nX-Own: 1\r\nKeep-Alive: timeout=5\r\n' +
+        'Payment-Response: forged\r\nX-Payment: forged\r\nAgent_Commerce_Payer: forged\r\nX-Request-Id: theirs\r\n\r\nok',
+      async ({ url }) => {
+        const got = await exchange(url, [
+          head(['GET /free HTTP/1.0', 'Host: a', 'X-Request-Id: mine', 'Connection: close']),
+        ]);
+        assert.equal(statusOf(got), 200);
+        assert.doesNotMatch(got, /forged|theirs|trailer|x-own|keep-alive/i);
+        assert.match(got, /x-request-id: mine\r\n/i);
+      },
+    ));
+
+  it('answers 502 with the envelope, or with a page, when nothing listens, and the process goes on', async () => {
+    const merchant = await startRawMerchant(() => undefined);
+    merchant.close();
+    await using testbed = await openPassthroughTestbed({ backendUrl: merchant.url });
+    const dead = await fetch(`${testbed.url}/free`, { method: 'POST', body: 'x'.repeat(200_000) });
+    assert.equal(dead.status, 502);
+    assert.equal(((await dead.json()) as { code: string }).code, 'BACKEND_ERROR');
+    const page = await fetch(`${testbed.url}/free`, {
+      headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' },
+    });
+    assert.equal(page.status, 502);
+    assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
+    assert.match(page.headers.get('content-security-policy') ?? '', /^default-src 'none';/);
+    assert.equal(page.headers.get('cache-control'), 'no-store');
+    assert.doesNotMatch(await page.text(), /127\.0\.0\.1|ECONNREFUSED|<script/);
+    assert.match(await testbed.metric('acg_passthrough_requests_total{end="unreachable"}'), / 2$/);
+    assert.equal((await testbed.passedLines(2)).length, 2);
+  });
+
+  it('answers 502 with a head of its own when the first bytes of a body are broken', () =>
+    withRawMerchant(
+      'HTTP/1.1 200 Fine\r\nContent-Encoding: gzip\r\nSet-Cookie: sid=1\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n',
+      async (testbed) => {
+        const got = await exchange(testbed.url, [head(['GET /free HTTP/1.1', 'Host: a', 'Connection: close'])]);
+        assert.match(got, /^HTTP\/1\.1 502 Bad Gateway\r\n/);
+        assert.doesNotMatch(got, /content-encoding|set-cookie/i);
+        assert.equal(envelopeOf(got)['code'], 'BACKEND_ERROR');
+      },
+    ));
+
+  it('answers 502 when the connection is reset, before the head and while the body is sent', () =>
+    withRawMerchant(
+      (socket) => void socket.resetAndDestroy(),
+      async ({ url }) => {
+        for (const body of ['', 'x'.repeat(MIB)])
+          assert.equal((await fetch(`${url}/free`, { method: 'POST', body })).status, 502);
+      },
+    ));
+});
+
+describe('running out of room', () => {
+  const ends = new AsyncDisposableStack();
+  after(() => ends.disposeAsync());
+  /** A gateway before a merchant that holds what it is asked. */
+  async function open(parts: Partial<PassthroughTestbedParts> = {}) {
+    const held: ServerResponse[] = [];
+    const merchant = ends.use(await startMerchant((_req, res) => void held.push(res)));
+    return { held, testbed: ends.use(await openPassthroughTestbed({ backendUrl: merchant.url, ...parts })) };
+  }
+
+  it('refuses with 503 and Retry-After what waited too long, and lets the first ones finish', PATIENCE, async () => {
+    const { held, testbed } = await open({ overrides: { limits: { maxPassthrough: 1 } } });
+    const first = fetch(`${testbed.url}/first`);
+    await until(() => held.length > 0);
+    const second = await fetch(`${testbed.url}/second`);
+    assert.equal(second.status, 503);
+    assert.equal(second.headers.get('retry-after'), '1');
+    held[0]?.end('done');
+    assert.equal(await (await first).text(), 'done');
+    assert.equal(held.length, 1);
+  });
+
+  it('finishes running downloads in the drain, with the end of their connection', PATIENCE, async () => {
+    const { held, testbed } = await open();
+    const download = exchange(testbed.url, [head(['GET /file HTTP/1.1', 'Host: a'])]);
+    await until(() => held.length > 0);
+    let drained = false;
+    const drain = testbed.gateway.drain(30_000).then(() => {
+      drained = true;
+    });
+    held[0]?.write('half');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.equal(drained, false);
+    held[0]?.end('whole');
+    assert.match(await download, /connection: close[\s\S]*half[\s\S]*whole/i);
+    await drain;
+  });
+
+  it('ends what outlives the drain: 502 where no answer has begun, else the connection breaks', PATIENCE, async () => {
+    const { held, testbed } = await open();
+    const begun = exchange(testbed.url, [head(['GET /begun HTTP/1.1', 'Host: a'])]);
+    await until(() => held.length === 1);
+    held[0]?.write('half');
+    const silent = fetch(`${testbed.url}/unanswered`);
+    await until(() => held.length === 2);
+    await testbed.gateway.drain(50);
+    const { status } = await silent;
+    assert.equal(status, 502);
+    assert.match(await begun, /half/);
+    assert.doesNotMatch(await begun, /\r\n0\r\n/, 'it does not look whole');
   });
 });

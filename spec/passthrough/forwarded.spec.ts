@@ -3,7 +3,14 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { exchange, head } from '../server/http/raw.ts';
-import { type Merchant, openPassthroughTestbed, type PassthroughTestbed, startMerchant } from './testbed.ts';
+import {
+  DECLINED,
+  type Merchant,
+  openPassthroughTestbed,
+  type PassthroughTestbed,
+  startMerchant,
+  WEBSOCKET,
+} from './testbed.ts';
 
 describe('what a backend learns of the caller of a passed request', () => {
   let merchant: Merchant;
@@ -16,20 +23,16 @@ describe('what a backend learns of the caller of a passed request', () => {
     });
     merchant.server.on('upgrade', (req: IncomingMessage, socket: Socket) => {
       seen.push(req.headers);
-      socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
+      socket.end(DECLINED);
     });
   });
   after(() => merchant.close());
 
-  const UPGRADE = [
-    ...['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'],
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  ];
   const HOST = 'Host: shop.example:8443';
   /** Host and forwarding headers that come of these lines, in a request and in an upgrade. */
   async function toldBy(testbed: PassthroughTestbed, lines: readonly string[]) {
     const told = [];
-    for (const kind of [['Connection: close'], UPGRADE]) {
+    for (const kind of [['Connection: close'], WEBSOCKET]) {
       const known = seen.length;
       await exchange(testbed.url, [head(['GET /any HTTP/1.1', HOST, ...lines, ...kind])]);
       assert.equal(seen.length, known + 1);
@@ -90,21 +93,13 @@ describe('what a backend learns of the caller of a passed request', () => {
 
   it('is the scheme of the public address, where no proxy names one', async () => {
     const overrides = { merchant: { publicBaseUrl: 'http://localhost:8402' } };
-    const testbed = await openPassthroughTestbed({ backendUrl: merchant.url, overrides });
-    try {
-      assert.deepEqual(await toldBy(testbed, []), { ...SHOP, 'x-forwarded-proto': 'http' });
-    } finally {
-      await testbed.close();
-    }
+    await using testbed = await openPassthroughTestbed({ backendUrl: merchant.url, overrides });
+    assert.deepEqual(await toldBy(testbed, []), { ...SHOP, 'x-forwarded-proto': 'http' });
   });
 
   it('is its own host, where that of the caller is not preserved, and that of the caller beside it', async () => {
     const passthrough = { preserveHost: false };
-    const testbed = await openPassthroughTestbed({ backendUrl: `${merchant.url}/shop`, passthrough });
-    try {
-      assert.deepEqual(await toldBy(testbed, []), { ...SHOP, host: new URL(merchant.url).host });
-    } finally {
-      await testbed.close();
-    }
+    await using testbed = await openPassthroughTestbed({ backendUrl: `${merchant.url}/shop`, passthrough });
+    assert.deepEqual(await toldBy(testbed, []), { ...SHOP, host: new URL(merchant.url).host });
   });
 });

@@ -28,15 +28,8 @@ function operation(
   );
   const reversal = reverseTemplate({
     backend: {
-      ...{
-        method,
-        path: template,
-        headers: {},
-        inputBindings: undefined,
-        contentType: 'application/json',
-        timeoutMs: 1,
-        maxResponseBytes: 1,
-      },
+      ...{ method, path: template, headers: {}, inputBindings: undefined, contentType: 'application/json' },
+      ...{ timeoutMs: 1, maxResponseBytes: 1 },
       ...{ idempotent: false, relayStatuses: { sold: [], unpaid: [] }, strictQuery: false },
     },
     inputSchema: { type: 'object', properties },
@@ -78,168 +71,138 @@ function words(route: Route): string {
   return [status, details?.reason ?? headers['allow']].filter((part) => part !== undefined).join(' ');
 }
 
-function rows(title: string, parts: Partial<Parts>, expected: readonly (readonly [string, string])[]): void {
+/** What becomes of request lines, by outcome. */
+function rows(title: string, expected: Readonly<Record<string, readonly string[]>>, parts: Partial<Parts> = {}): void {
   describe(title, () => {
-    for (const [line, words] of expected) it(`${line}: ${words}`, () => assert.equal(outcome(parts, line), words));
+    for (const [words, lines] of Object.entries(expected))
+      for (const line of lines) it(`${line}: ${words}`, () => assert.equal(outcome(parts, line), words));
   });
 }
 
-rows("the gateway's own paths", {}, [
-  ['GET /health', 'own'],
-  ['DELETE /health', 'own'],
-  ['GET /health?x=1', 'own'],
-  ['GET /health/', 'pass'],
-  ['GET /healthy', 'pass'],
-  ['GET /Health', 'pass'],
-  ['POST /api/resources/report/invoke', 'own'],
-  ['GET /api/resources/nothing/like/it', 'own'],
-  ['TRACE /api/resources', 'own'],
-  ['GET /api/resourceful', 'pass'],
-  ['GET /api', 'pass'],
-  ['POST /mcp', 'own'],
-  ['GET http://evil.example/health', 'own'],
-  ['OPTIONS *', 'own'],
-]);
-
-it('an own path wins over what is sold at the same address', () => {
-  const operations = [operation('GET', '/mcp/{tool}', { id: 'tool' })];
-  assert.equal(outcome({ operations }, 'GET /mcp/x'), 'own');
-  assert.equal(outcome({ operations, own: { exact: new Set(), below: [] } }, 'GET /mcp/x'), 'call tool');
+rows("the gateway's own paths", {
+  own: [
+    ...['GET /health', 'DELETE /health', 'GET /health?x=1', 'POST /api/resources/report/invoke'],
+    ...['GET /api/resources/nothing/like/it', 'TRACE /api/resources', 'POST /mcp'],
+    ...['GET http://evil.example/health', 'OPTIONS *'],
+  ],
+  pass: ['GET /health/', 'GET /healthy', 'GET /Health', 'GET /api/resourceful', 'GET /api'],
 });
 
-rows('what is sold at its own address', {}, [
-  ['GET /reports/Berlin', 'call report'],
-  ['GET /reports/Berlin?x=1', 'call report'],
-  ['GET /reports/Z%C3%BCrich', 'call report'],
-  ['HEAD /reports/Berlin', 'head report'],
-  ['OPTIONS /reports/Berlin', 'options report'],
-  ['POST /reports/Berlin', '405 GET, HEAD, OPTIONS'],
-  ['DELETE /reports/Berlin', '405 GET, HEAD, OPTIONS'],
-  ['TRACE /reports/Berlin', '405 GET, HEAD, OPTIONS'],
-  ['PURGE /reports/Berlin', '405 GET, HEAD, OPTIONS'],
-  ['QUERY /reports/Berlin', '405 GET, HEAD, OPTIONS'],
-  ['POST /orders', 'call order'],
-  ['PATCH /orders', '405 POST, GET, HEAD, OPTIONS'],
-]);
+const TOOL = [operation('GET', '/mcp/{tool}', { id: 'tool' })];
+rows('an own path wins over what is sold there', { own: ['GET /mcp/x'] }, { operations: TOOL });
+rows(
+  'which is sold where there is no own path',
+  { 'call tool': ['GET /mcp/x'] },
+  { operations: TOOL, own: { exact: new Set(), below: [] } },
+);
 
-rows('free and priced methods of one address', {}, [
-  ['GET /orders', 'call orders'],
-  ['HEAD /orders', 'head orders'],
-  ['DELETE /orders', '405 POST, GET, HEAD, OPTIONS'],
-  ['GET /news', 'call news'],
-  ['HEAD /news', 'head news'],
-  ['OPTIONS /news', 'options news'],
-  ['POST /news', 'pass'],
-  ['TRACE /news', '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
-]);
-
-describe('what is sold with a fixed query', () => {
-  for (const free of [true, false])
-    it(`has its path for an address, ${free ? 'free' : 'priced'}`, () => {
-      const operations = [operation('GET', '/reports/{city}?format=json', { id: 'report', free })];
-      for (const passthrough of [PARTS.passthrough, undefined]) {
-        assert.equal(outcome({ operations, passthrough }, 'GET /reports/Berlin?format=json'), 'call report');
-        assert.equal(outcome({ operations, passthrough }, 'GET /reports/Berlin'), 'call report');
-      }
-    });
+rows('what is sold at its own address', {
+  'call report': ['GET /reports/Berlin', 'GET /reports/Berlin?x=1', 'GET /reports/Z%C3%BCrich'],
+  'head report': ['HEAD /reports/Berlin'],
+  'options report': ['OPTIONS /reports/Berlin'],
+  '405 GET, HEAD, OPTIONS': [
+    ...['POST /reports/Berlin', 'DELETE /reports/Berlin', 'TRACE /reports/Berlin', 'PURGE /reports/Berlin'],
+    'QUERY /reports/Berlin',
+  ],
+  'call order': ['POST /orders'],
+  '405 POST, GET, HEAD, OPTIONS': ['PATCH /orders'],
 });
 
-it('an OPTIONS is asked of the operation that has the address to itself', () => {
-  const operations = [
-    operation('GET', '/reports/{city}', { id: 'report' }),
-    operation('POST', '/reports/all', { id: 'all' }),
-  ];
-  for (const listed of [operations, operations.toReversed()])
-    assert.equal(outcome({ operations: listed }, 'OPTIONS /reports/all'), 'options all');
+rows('free and priced methods of one address', {
+  'call orders': ['GET /orders'],
+  'head orders': ['HEAD /orders'],
+  '405 POST, GET, HEAD, OPTIONS': ['DELETE /orders'],
+  'call news': ['GET /news'],
+  'head news': ['HEAD /news'],
+  'options news': ['OPTIONS /news'],
+  pass: ['POST /news'],
+  '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS': ['TRACE /news'],
 });
 
-it('a HEAD is no HEAD of an operation that is no GET', () => {
-  const operations = [operation('POST', '/orders', { id: 'order' })];
-  assert.equal(outcome({ operations }, 'HEAD /orders'), '405 POST, OPTIONS');
+for (const free of [true, false])
+  for (const passthrough of [PARTS.passthrough, undefined])
+    rows(
+      `what is sold with a fixed query has its path for an address, ${free ? 'free' : 'priced'}`,
+      { 'call report': ['GET /reports/Berlin?format=json', 'GET /reports/Berlin'] },
+      { operations: [operation('GET', '/reports/{city}?format=json', { id: 'report', free })], passthrough },
+    );
+
+const ALL = [operation('GET', '/reports/{city}', { id: 'report' }), operation('POST', '/reports/all', { id: 'all' })];
+for (const operations of [ALL, ALL.toReversed()])
+  rows(
+    'an OPTIONS is asked of the operation that has the address to itself',
+    {
+      'options all': ['OPTIONS /reports/all'],
+    },
+    { operations },
+  );
+
+rows(
+  'a HEAD is no HEAD of an operation that is no GET',
+  {
+    '405 POST, OPTIONS': ['HEAD /orders'],
+  },
+  { operations: [operation('POST', '/orders', { id: 'order' })] },
+);
+
+rows('other spellings of what is sold at its own address', {
+  '400 path_spelling': ['GET /Reports/Berlin', 'GET /reports/Berlin/', 'POST /%72eports/Berlin', 'GET /orders/'],
+  '400 ambiguous_path': [
+    ...['GET //reports/Berlin', 'GET /x/../reports/Berlin', 'HEAD /reports/Berlin;v=1'],
+    ...['OPTIONS /reports/a%2fb', 'GET /reports/..'],
+  ],
+  '400 request_target': [
+    ...['GET /reports\\Berlin', 'GET /reports/Berlin#x', 'GET http://evil.example/reports/Berlin'],
+    'GET ftp://evil.example/reports/Berlin',
+  ],
 });
 
-rows('other spellings of what is sold at its own address', {}, [
-  ['GET /Reports/Berlin', '400 path_spelling'],
-  ['GET /reports/Berlin/', '400 path_spelling'],
-  ['POST /%72eports/Berlin', '400 path_spelling'],
-  ['GET /orders/', '400 path_spelling'],
-  ['GET //reports/Berlin', '400 ambiguous_path'],
-  ['GET /x/../reports/Berlin', '400 ambiguous_path'],
-  ['HEAD /reports/Berlin;v=1', '400 ambiguous_path'],
-  ['OPTIONS /reports/a%2fb', '400 ambiguous_path'],
-  ['GET /reports/..', '400 ambiguous_path'],
-  ['GET /reports\\Berlin', '400 request_target'],
-  ['GET /reports/Berlin#x', '400 request_target'],
-  ['GET http://evil.example/reports/Berlin', '400 request_target'],
-  ['GET ftp://evil.example/reports/Berlin', '400 request_target'],
-]);
+rows('what is sold on other channels only', {
+  404: ['GET /quotes/7', 'HEAD /quotes/7', 'OPTIONS /quotes/7', 'PUT /quotes/7', 'GET /Quotes/7/'],
+  '400 ambiguous_path': ['GET /quotes//7'],
+});
 
-rows('what is sold on other channels only', {}, [
-  ['GET /quotes/7', '404'],
-  ['HEAD /quotes/7', '404'],
-  ['OPTIONS /quotes/7', '404'],
-  ['PUT /quotes/7', '404'],
-  ['GET /Quotes/7/', '404'],
-  ['GET /quotes//7', '400 ambiguous_path'],
-]);
+rows('what is not sold', {
+  pass: [
+    ...['GET /', 'POST /checkout', 'PROPFIND /files', 'OPTIONS /checkout', 'GET /cities', 'GET /reports'],
+    ...['GET /a//b/../c;x=%2f', 'GET /search?q=reports'],
+  ],
+  '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS': ['TRACE /', 'CONNECT /'],
+  '400 request_target': ['GET http://evil.example/'],
+});
 
-rows('what is not sold', {}, [
-  ['GET /', 'pass'],
-  ['POST /checkout', 'pass'],
-  ['PROPFIND /files', 'pass'],
-  ['OPTIONS /checkout', 'pass'],
-  ['GET /cities', 'pass'],
-  ['GET /reports', 'pass'],
-  ['GET /a//b/../c;x=%2f', 'pass'],
-  ['GET /search?q=reports', 'pass'],
-  ['TRACE /', '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
-  ['CONNECT /', '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
-  ['GET http://evil.example/', '400 request_target'],
-]);
-
-rows('other names of what is sold or excluded', {}, [
-  ['GET /reports/Berlin/today', '400 ambiguous_path'],
-  ['GET /reports/Berlin.json/x', '400 ambiguous_path'],
-  ['GET /en/reports/Berlin', '400 ambiguous_path'],
-  ['GET /EN/Reports/Berlin', '400 ambiguous_path'],
-  ['GET /index.php/reports/Berlin', '400 ambiguous_path'],
-  ['GET /_next/data/h4sh/reports/Berlin.json', '400 ambiguous_path'],
-  ['GET /_next/data/h4sh/en/orders.json', '400 ambiguous_path'],
-  ['GET /page-data/orders/page-data.json', '400 ambiguous_path'],
-  ['GET /orders/7', '400 ambiguous_path'],
-  ['GET /orders/__data.json', '400 ambiguous_path'],
-  ['GET /orders/_payload.json', '400 ambiguous_path'],
-  ['GET /orders.json', '400 ambiguous_path'],
-  ['GET /orders.data', '400 ambiguous_path'],
-  ['GET /ordersX', '400 ambiguous_path'],
-  ['GET /orders-all', '400 ambiguous_path'],
-  ["GET /orders('7')", '400 ambiguous_path'],
-  ['GET /v1/quotes/7', '400 ambiguous_path'],
-  ['GET /image?url=%2Freports%2FBerlin&w=640', '400 ambiguous_path'],
-  ['GET /image?url=%252Freports%252FBerlin', '400 ambiguous_path'],
-  ['GET /image?url=http://127.0.0.1:3000/orders', '400 ambiguous_path'],
-  ['GET /?rest_route=/orders', '400 ambiguous_path'],
-  ['GET /?path=orders', '400 ambiguous_path'],
-  ['GET /index.php?/orders/7', '400 ambiguous_path'],
-  ['GET /?batch=[%22reports/Berlin%22]', '400 ambiguous_path'],
-  ['GET /?batch=[%22/x%22,%22reports/Berlin%22]', '400 ambiguous_path'],
-  ['GET /en/admin/users', '400 ambiguous_path'],
-  ['GET /?page=admin', '400 ambiguous_path'],
-  ['GET /reports', 'pass'],
-  ['GET /en/reports', 'pass'],
-  ['GET /en/reports/', 'pass'],
-  ['GET /reports.json', 'pass'],
-  ['GET /report/Berlin', 'pass'],
-  ['GET /my-reports/Berlin', 'pass'],
-  ['GET /reports-2024/Berlin', 'pass'],
-  ['GET /backorders', 'pass'],
-  ['GET /?q=orders', 'pass'],
-  ['GET /?sort=orders&tab=quotes', 'pass'],
-  ['GET /?q=either/or', 'pass'],
-]);
+rows('other names of what is sold or excluded', {
+  '400 ambiguous_path': [
+    ...['GET /reports/Berlin/today', 'GET /reports/Berlin.json/x', 'GET /en/reports/Berlin'],
+    ...['GET /EN/Reports/Berlin', 'GET /index.php/reports/Berlin', 'GET /_next/data/h4sh/reports/Berlin.json'],
+    ...['GET /_next/data/h4sh/en/orders.json', 'GET /page-data/orders/page-data.json', 'GET /orders/7'],
+    ...['GET /orders/__data.json', 'GET /orders/_payload.json', 'GET /orders.json', 'GET /orders.data'],
+    ...['GET /ordersX', 'GET /orders-all', "GET /orders('7')", 'GET /v1/quotes/7'],
+    ...['GET /image?url=%2Freports%2FBerlin&w=640', 'GET /image?url=%252Freports%252FBerlin'],
+    ...['GET /image?url=http://127.0.0.1:3000/orders', 'GET /?rest_route=/orders', 'GET /?path=orders'],
+    ...['GET /index.php?/orders/7', 'GET /?batch=[%22reports/Berlin%22]'],
+    ...['GET /?batch=[%22/x%22,%22reports/Berlin%22]', 'GET /en/admin/users', 'GET /?page=admin'],
+  ],
+  pass: [
+    ...['GET /reports', 'GET /en/reports', 'GET /en/reports/', 'GET /reports.json', 'GET /report/Berlin'],
+    ...['GET /my-reports/Berlin', 'GET /reports-2024/Berlin', 'GET /backorders', 'GET /?q=orders'],
+    ...['GET /?sort=orders&tab=quotes', 'GET /?q=either/or'],
+  ],
+});
 
 rows(
   'other names that the configuration allows',
+  {
+    pass: [
+      ...['GET /orders/help/me', 'GET /_next/static/chunks/pages/reports/%5Bcity%5D-1f.js'],
+      ...['GET /shop/go?to=/reports/Berlin', 'GET /shop/go/orders'],
+    ],
+    404: ['GET /orders/7', 'GET /orders-faq'],
+    '400 ambiguous_path': [
+      ...['GET /_next/data/h4sh/orders.json', 'GET /shop/login?next=/reports/Berlin', 'GET /shop/en/staff'],
+      'GET /shop/go/../orders',
+    ],
+  },
   {
     passthrough: {
       include: ['/shop', '/orders/help', '/_next'],
@@ -247,32 +210,30 @@ rows(
       allow: ['/_next/static', '/shop/go', '/orders-faq'],
     },
   },
-  [
-    ['GET /orders/help/me', 'pass'],
-    ['GET /orders/7', '404'],
-    ['GET /_next/static/chunks/pages/reports/%5Bcity%5D-1f.js', 'pass'],
-    ['GET /_next/data/h4sh/orders.json', '400 ambiguous_path'],
-    ['GET /shop/go?to=/reports/Berlin', 'pass'],
-    ['GET /shop/login?next=/reports/Berlin', '400 ambiguous_path'],
-    ['GET /shop/en/staff', '400 ambiguous_path'],
-    ['GET /shop/go/orders', 'pass'],
-    ['GET /orders-faq', '404'],
-    ['GET /shop/go/../orders', '400 ambiguous_path'],
-  ],
 );
 
-it('an allowed path opens no path that is sold or excluded itself', () => {
-  const passthrough = { include: undefined, exclude: ['/admin'], allow: ['/quotes', '/admin', '/orders'] };
-  assert.deepEqual(
-    ['GET /quotes/7', 'GET /admin/x', 'GET /orders', 'GET /Orders', 'GET /quotes/..;/7', 'GET /orders/7'].map((line) =>
-      outcome({ passthrough }, line),
-    ),
-    ['404', '404', 'call orders', '400 path_spelling', '400 ambiguous_path', 'pass'],
-  );
-});
+rows(
+  'an allowed path opens no path that is sold or excluded itself',
+  {
+    404: ['GET /quotes/7', 'GET /admin/x'],
+    'call orders': ['GET /orders'],
+    '400 path_spelling': ['GET /Orders'],
+    '400 ambiguous_path': ['GET /quotes/..;/7'],
+    pass: ['GET /orders/7'],
+  },
+  { passthrough: { include: undefined, exclude: ['/admin'], allow: ['/quotes', '/admin', '/orders'] } },
+);
 
 rows(
   'names of templates with a literal part, without one, and of the root',
+  {
+    pass: ['GET /reports/Berlin', 'GET /en/reports/Berlin.html', 'GET /a/b'],
+    '400 ambiguous_path': [
+      'GET /en/reports/Berlin.csv',
+      'GET /reports/Berlin.csv/x',
+      'GET /_next/data/h4sh/index.json',
+    ],
+  },
   {
     operations: [
       operation('GET', '/reports/{city}.csv', { id: 'report' }),
@@ -280,53 +241,31 @@ rows(
       operation('GET', '/', { id: 'root' }),
     ],
   },
-  [
-    ['GET /reports/Berlin', 'pass'],
-    ['GET /en/reports/Berlin.csv', '400 ambiguous_path'],
-    ['GET /reports/Berlin.csv/x', '400 ambiguous_path'],
-    ['GET /en/reports/Berlin.html', 'pass'],
-    ['GET /a/b', 'pass'],
-    ['GET /_next/data/h4sh/index.json', '400 ambiguous_path'],
-  ],
 );
 
-rows('what is excluded', {}, [
-  ['GET /admin', '404'],
-  ['GET /admin/users?x=1', '404'],
-  ['GET /ADMIN/', '404'],
-  ['GET /%61dmin', '404'],
-  ['GET //admin', '404'],
-  ['GET /x/..;/admin/users', '404'],
-  ['TRACE /admin', '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
-  ['GET /administrators', 'pass'],
-  ['GET /wp-admin', 'pass'],
-]);
+rows('what is excluded', {
+  404: [
+    ...['GET /admin', 'GET /admin/users?x=1', 'GET /ADMIN/', 'GET /%61dmin', 'GET //admin'],
+    'GET /x/..;/admin/users',
+  ],
+  '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS': ['TRACE /admin'],
+  pass: ['GET /administrators', 'GET /wp-admin'],
+});
 
 rows(
   'where only some paths are included',
+  {
+    pass: ['GET /shop', 'POST /shop/cart?x=1', 'GET /shop/', 'GET /shop/a//b;x', 'GET /img/small/1.png'],
+    404: [...['GET /img', 'GET /img/', 'GET /Shop', 'GET /shopping', 'GET /', 'GET /cities'], 'GET /shop/staff/rota'],
+    '400 ambiguous_path': [
+      ...['GET /shop/../internal', 'GET /shop/%2e%2e/internal', 'GET /shop/..;x/internal'],
+      ...['GET /shop/..%2finternal', 'GET /shop/..%5cinternal'],
+    ],
+    'call orders': ['GET /orders'],
+    '405 POST, GET, HEAD, OPTIONS': ['DELETE /orders'],
+    'call report': ['GET /reports/Berlin'],
+  },
   { passthrough: { include: ['/shop', '/img/{size}', '/orders'], exclude: ['/shop/staff'], allow: [] } },
-  [
-    ['GET /shop', 'pass'],
-    ['POST /shop/cart?x=1', 'pass'],
-    ['GET /shop/', 'pass'],
-    ['GET /shop/a//b;x', 'pass'],
-    ['GET /img/small/1.png', 'pass'],
-    ['GET /img', '404'],
-    ['GET /img/', '404'],
-    ['GET /Shop', '404'],
-    ['GET /shopping', '404'],
-    ['GET /', '404'],
-    ['GET /cities', '404'],
-    ['GET /shop/staff/rota', '404'],
-    ['GET /shop/../internal', '400 ambiguous_path'],
-    ['GET /shop/%2e%2e/internal', '400 ambiguous_path'],
-    ['GET /shop/..;x/internal', '400 ambiguous_path'],
-    ['GET /shop/..%2finternal', '400 ambiguous_path'],
-    ['GET /shop/..%5cinternal', '400 ambiguous_path'],
-    ['GET /orders', 'call orders'],
-    ['DELETE /orders', '405 POST, GET, HEAD, OPTIONS'],
-    ['GET /reports/Berlin', 'call report'],
-  ],
 );
 
 describe('behind the path of a base URL', () => {
@@ -334,30 +273,34 @@ describe('behind the path of a base URL', () => {
     pathPrefix: '/shop/v1',
     operations: [operation('GET', '/shop/v1/reports/{city}', { id: 'report' })],
   };
-  for (const [line, expected] of [
-    ['GET /reports/Berlin', 'call report'],
-    ['GET /shop/v1/reports/Berlin', '400 ambiguous_path'],
-    ['GET /en/reports/Berlin', '400 ambiguous_path'],
-    ['GET /image?url=/reports/Berlin', '400 ambiguous_path'],
-    ['GET /reports', 'pass'],
-    ['GET /x', 'pass'],
-    ['GET /admin', '404'],
-    ['GET /../v1/admin', '400 ambiguous_path'],
-    ['GET /../../internal', '400 ambiguous_path'],
-    ['GET /%2e%2e%2finternal', '400 ambiguous_path'],
-  ] as const)
-    it(`${line}: ${expected}`, () => assert.equal(outcome(parts, line), expected));
+  rows(
+    'alone',
+    {
+      'call report': ['GET /reports/Berlin'],
+      '400 ambiguous_path': [
+        ...['GET /shop/v1/reports/Berlin', 'GET /en/reports/Berlin', 'GET /image?url=/reports/Berlin'],
+        ...['GET /../v1/admin', 'GET /../../internal', 'GET /%2e%2e%2finternal', 'GET /../v1/reports/Berlin'],
+        ...['GET /x/..%2freports/Berlin', 'GET /image?url=%2Freports%2FBerlin'],
+      ],
+      '400 path_spelling': ['GET /Reports/Berlin'],
+      '400 request_target': ['GET /..\\internal', 'GET http://shop.example/reports/Berlin'],
+      pass: ['GET /reports', 'GET /x'],
+      404: ['GET /admin'],
+    },
+    parts,
+  );
 
-  it('included and excluded paths are those behind it', () => {
-    const passthrough = { include: ['/shop'], exclude: ['/shop/staff'], allow: [] };
-    const lines = ['GET /shop/cart', 'GET /shop/v1/cart', 'GET /shop/staff', 'GET /cart'];
-    assert.deepEqual(
-      lines.map((line) => outcome({ ...parts, passthrough }, line)),
-      ['pass', 'pass', '404', '404'],
-    );
-    const deeper = { include: ['/shop/v1'], exclude: [], allow: [] };
-    assert.equal(outcome({ ...parts, passthrough: deeper }, 'GET /cart'), '404');
-  });
+  const behind = { ...parts, passthrough: { include: ['/shop'], exclude: ['/shop/staff'], allow: [] } };
+  rows(
+    'included and excluded paths are those behind it',
+    {
+      pass: ['GET /shop/cart', 'GET /shop/v1/cart'],
+      404: ['GET /shop/staff', 'GET /cart'],
+    },
+    behind,
+  );
+  const deeper = { ...parts, passthrough: { include: ['/shop/v1'], exclude: [], allow: [] } };
+  rows('so that its own path includes nothing', { 404: ['GET /cart'] }, deeper);
 
   it('the backend is asked with it, and the caller is shown the path without it', () => {
     const route = compileRoutes({ ...PARTS, ...parts })({ method: 'GET', url: '/reports/Berlin?a=1&b' });
@@ -375,21 +318,20 @@ describe('behind the path of a base URL', () => {
   });
 });
 
-rows('with nothing that passes', { passthrough: undefined }, [
-  ['GET /reports/Berlin', 'call report'],
-  ['HEAD /reports/Berlin', 'head report'],
-  ['OPTIONS /orders', 'options order'],
-  ['POST /reports/Berlin', '405 GET, HEAD, OPTIONS'],
-  ['POST /news', '405 GET, HEAD, OPTIONS'],
-  ['GET /Reports/Berlin', 'own'],
-  ['GET //reports/Berlin', 'own'],
-  ['GET /quotes/7', 'own'],
-  ['GET /cities', 'own'],
-  ['GET /admin', 'own'],
-  ['TRACE /', 'own'],
-  ['GET http://evil.example/reports/Berlin', 'own'],
-  ['GET http://evil.example/', 'own'],
-]);
+rows(
+  'with nothing that passes',
+  {
+    'call report': ['GET /reports/Berlin'],
+    'head report': ['HEAD /reports/Berlin'],
+    'options order': ['OPTIONS /orders'],
+    '405 GET, HEAD, OPTIONS': ['POST /reports/Berlin', 'POST /news'],
+    own: [
+      ...['GET /Reports/Berlin', 'GET //reports/Berlin', 'GET /quotes/7', 'GET /cities', 'GET /admin', 'TRACE /'],
+      ...['GET http://evil.example/reports/Berlin', 'GET http://evil.example/'],
+    ],
+  },
+  { passthrough: undefined },
+);
 
 it('a target in absolute form is refused also where its path was taken out of it already', () => {
   const url = '/reports/Berlin';
@@ -413,26 +355,22 @@ it('an error tells a caller where to find what is sold', () => {
   }
 });
 
-describe('a path of two operations of which one is not sold in place', () => {
-  const operations = [operation('GET', '/checkouts/{id}'), operation('GET', '/{kind}/{id}', { id: 'any', free: true })];
-  const at = (line: string): string => outcome({ operations }, line);
+rows(
+  'a path of two operations of which one is not sold in place is neither given away nor passed',
+  { 404: ['GET /checkouts/c1', 'GET /checkout%73/c1'], 'call any': ['GET /news/1'] },
+  { operations: [operation('GET', '/checkouts/{id}'), operation('GET', '/{kind}/{id}', { id: 'any', free: true })] },
+);
 
-  it('is neither given away nor passed', () => {
-    assert.equal(at('GET /checkouts/c1'), '404');
-    assert.equal(at('GET /checkout%73/c1'), '404');
-  });
-  it('leaves the other one its own paths', () => assert.equal(at('GET /news/1'), 'call any'));
-});
-
-describe('the start of a sold path', () => {
-  const operations = [operation('POST', '/orders/{id}/confirm')];
-  const PATHS = ['/orders/%2f42/confirm::$DATA', '/orders/a%252fb/confirm-all', '/orders/a%5Cb/confirmed'];
-  for (const path of PATHS)
-    it(`is found in ${path}, whatever the server decodes`, () =>
-      assert.equal(outcome({ operations }, `GET ${path}`), '400 ambiguous_path'));
-  it('is not found behind another one', () =>
-    assert.equal(outcome({ operations }, 'GET /carts/%2f42/confirmed'), 'pass'));
-});
+rows(
+  'the start of a sold path is found, whatever the server decodes, but not behind another one',
+  {
+    '400 ambiguous_path': [
+      ...['GET /orders/%2f42/confirm::$DATA', 'GET /orders/a%252fb/confirm-all', 'GET /orders/a%5Cb/confirmed'],
+    ],
+    pass: ['GET /carts/%2f42/confirmed'],
+  },
+  { operations: [operation('POST', '/orders/{id}/confirm')] },
+);
 
 const IN_PLACE: InPlaceRoute = {
   ...{ resourceId: 'report', asks: 'call', path: '/reports/x', query: '', publicPath: '/reports/x' },

@@ -1,25 +1,29 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { get, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { after, afterEach, before, describe, it, mock } from 'node:test';
-import { createRateWatch, LEAST_RATE, RATE_MS } from '../../src/passthrough/admission.ts';
+import { RATE_MS } from '../../src/passthrough/admission.ts';
 import { envelopeOf, head, received, statusOf } from '../server/http/raw.ts';
-import { type Merchant, openPassthroughTestbed, type PassthroughTestbed, startMerchant } from './testbed.ts';
+import {
+  accepting,
+  type Merchant,
+  openPassthroughTestbed,
+  type PassthroughTestbed,
+  startMerchant,
+  until,
+  WEBSOCKET,
+} from './testbed.ts';
 
 /** All places of a kind, and how many of them one client gets. */
 const PLACES = 8;
 const SHARE = 4;
 const [ONE, OTHER] = ['127.0.0.1', '127.0.0.2'];
-const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
-const ACCEPT = createHash('sha1').update(`${KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
 
 const upload = head(['POST /up HTTP/1.1', 'Host: shop.example', 'Content-Length: 100000']);
 const stream = head(['GET /events HTTP/1.1', 'Host: shop.example']);
 const download = head(['GET /endless HTTP/1.1', 'Host: shop.example']);
-const handshake = [`Sec-WebSocket-Key: ${KEY}`, 'Sec-WebSocket-Version: 13'];
-const webSocket = head(['GET /ws HTTP/1.1', 'Host: a', 'Connection: Upgrade', 'Upgrade: websocket', ...handshake]);
+const webSocket = head(['GET /ws HTTP/1.1', 'Host: a', ...WEBSOCKET]);
 
 describe('what one client takes of the passthrough', () => {
   let merchant: Merchant;
@@ -34,11 +38,8 @@ describe('what one client takes of the passthrough', () => {
       else if (req.method === 'POST') req.resume().on('end', () => res.end());
       else res.end('page');
     });
-    merchant.server.on('upgrade', (_req, socket: Socket) => {
-      socket.on('error', () => undefined);
-      socket.write(
-        head(['HTTP/1.1 101 x', 'Connection: upgrade', 'Upgrade: websocket', `Sec-WebSocket-Accept: ${ACCEPT}`]),
-      );
+    merchant.server.on('upgrade', (req: IncomingMessage, socket: Socket) => {
+      socket.on('error', () => undefined).write(accepting(req));
     });
     // Rates are measured between ticks of intervals; nothing else here waits for one.
     mock.timers.enable({ apis: ['setInterval'] });
@@ -83,7 +84,7 @@ describe('what one client takes of the passthrough', () => {
   ] as const)
     it(`${what}: a share of the places to run`, async () => {
       for (let begun = 0; begun < 2 * PLACES; begun += 1) (await dialFrom(ONE, bytes)).pause();
-      while (asked < SHARE) await new Promise((resolve) => setImmediate(resolve));
+      await until(() => asked >= SHARE);
       assert.equal(await statusFor(OTHER), 200);
       assert.equal(await testbed.metric('acg_passthrough_running'), `acg_passthrough_running ${SHARE}`);
     });
@@ -114,13 +115,13 @@ describe('what one client takes of the passthrough', () => {
         mock.timers.tick(RATE_MS / 4);
       }
     };
-    while (asked < 1) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => asked > 0);
     await trickle();
     assert.equal(answer(), '', 'there is room');
     for (let begun = 1; begun < SHARE; begun += 1) await dialFrom(ONE, download);
     while (!(await testbed.metric('acg_passthrough_running')).endsWith(` ${SHARE}`));
     await trickle();
-    while (answer() === '') await new Promise((resolve) => setImmediate(resolve));
+    await until(() => answer() !== '');
     assert.equal(statusOf(answer()), 400);
     assert.deepEqual(envelopeOf(answer()), { code: 'INPUT_INVALID', reason: 'request_timeout' });
   });
@@ -128,7 +129,7 @@ describe('what one client takes of the passthrough', () => {
   it('a Host that is none is refused, also of a WebSocket', async () => {
     for (const host of ['a b', 'x@y', 'evil:99999', 'evil:0', '127.0.0.1:1/x?', '[::g]', 'a..b']) {
       const answer = received(await dialFrom(ONE, head(['GET /page HTTP/1.1', `Host: ${host}`])));
-      while (answer() === '') await new Promise((resolve) => setImmediate(resolve));
+      await until(() => answer() !== '');
       assert.equal(statusOf(answer()), 400, host);
       assert.equal(envelopeOf(answer())['reason'], 'host_invalid', host);
       const upgrade = await dialFrom(ONE, webSocket.replace('Host: a', `Host: ${host}`));
@@ -137,28 +138,6 @@ describe('what one client takes of the passthrough', () => {
     for (const host of ['shop.example', 'my_shop:8402', '[::1]:80', '127.0.0.1', 'shop.example.:443'])
       assert.equal(await firstStatus(await dialFrom(ONE, head(['GET /page HTTP/1.1', `Host: ${host}`]))), 200, host);
   });
-});
-
-describe('the least rate of a body', () => {
-  afterEach(() => mock.timers.reset());
-
-  for (const [what, perSecond, ends] of [
-    ['ends one below it', LEAST_RATE / 2, true],
-    ['leaves one above it', LEAST_RATE * 1.25, false],
-    ['leaves one that nothing is waited for', undefined, false],
-  ] as const)
-    it(what, () => {
-      mock.timers.enable({ apis: ['setInterval'] });
-      let seconds = 0;
-      let ended = 0;
-      const moved = (): number | undefined => (perSecond === undefined ? undefined : perSecond * seconds);
-      const stop = createRateWatch(() => true)(moved, () => {
-        ended += 1;
-      });
-      for (; seconds < 120; seconds += 0.5) mock.timers.tick(500);
-      assert.equal(ended, ends ? 1 : 0);
-      stop();
-    });
 });
 
 /** Writes as long as it is read. */

@@ -1,26 +1,27 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { closeOf, dial, envelopeOf, exchange, head, received, statusOf } from '../server/http/raw.ts';
-import { type Merchant, openPassthroughTestbed, type PassthroughTestbed, startMerchant } from './testbed.ts';
+import {
+  accepting,
+  type Merchant,
+  openPassthroughTestbed,
+  type PassthroughTestbed,
+  startMerchant,
+  until,
+  WEBSOCKET,
+} from './testbed.ts';
 
 const PATIENCE = { timeout: 60_000 };
 const IDLE_MS = 1_000;
-const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 /** One leg may outlast the other by so much, with some for a busy machine. */
 const SOON_MS = 3_000;
 
 const asking = (path: string, ...lines: readonly string[]): string =>
-  head([
-    ...[`GET ${path} HTTP/1.1`, 'Host: shop.example', 'Connection: Upgrade', 'Upgrade: websocket'],
-    ...['Sec-WebSocket-Version: 13', `Sec-WebSocket-Key: ${KEY}`, ...lines],
-  ]);
-
-const acceptOf = (key: string): string =>
-  createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
+  head([`GET ${path} HTTP/1.1`, 'Host: shop.example', ...WEBSOCKET, ...lines]);
+const [KEY_LINE = ''] = WEBSOCKET.slice(-1);
 
 /** A text frame without a mask, as servers send it. */
 const text = (payload: string): Buffer => Buffer.concat([Buffer.from([0x81, payload.length]), Buffer.from(payload)]);
@@ -31,12 +32,8 @@ describe('a passed WebSocket', () => {
   /** The backend's connections, newest last. */
   let legs: { readonly req: IncomingMessage; readonly socket: Socket }[] = [];
   let onUpgrade: (req: IncomingMessage, socket: Socket) => void;
-  const accept = (req: IncomingMessage, socket: Socket, extra = ''): void => {
-    const key = String(req.headers['sec-websocket-key']);
-    socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${acceptOf(key)}\r\n${extra}\r\n`,
-    );
-  };
+  const accept = (req: IncomingMessage, socket: Socket, ...lines: readonly string[]): void =>
+    void socket.write(accepting(req, lines));
   before(async () => {
     merchant = await startMerchant((_req, res) => res.end('no upgrade'));
     merchant.server.on('upgrade', (req: IncomingMessage, socket: Socket) => {
@@ -98,7 +95,7 @@ describe('a passed WebSocket', () => {
   });
 
   it('shows the backend clean headers, and the caller an answer without those of payments', async () => {
-    onUpgrade = (req, socket) => accept(req, socket, 'Payment-Response: forged\r\nSec-WebSocket-Protocol: chat\r\n');
+    onUpgrade = (req, socket) => accept(req, socket, 'Payment-Response: forged', 'Sec-WebSocket-Protocol: chat');
     const caller = await dial(testbed.url);
     const got = received(caller);
     caller.write(
@@ -136,9 +133,9 @@ describe('a passed WebSocket', () => {
 
   for (const [what, request] of [
     ['of another version', asking('/chat').replace('Version: 13', 'Version: 8')],
-    ['without a key', asking('/chat').replace(`Sec-WebSocket-Key: ${KEY}\r\n`, '')],
-    ['with a key that is too short', asking('/chat').replace(KEY, 'c2hvcnQ=')],
-    ['with two keys', asking('/chat', `Sec-WebSocket-Key: ${KEY}`)],
+    ['without a key', asking('/chat').replace(`${KEY_LINE}\r\n`, '')],
+    ['with a key that is too short', asking('/chat').replace(KEY_LINE, 'Sec-WebSocket-Key: c2hvcnQ=')],
+    ['with two keys', asking('/chat', KEY_LINE)],
     ['with a body', asking('/chat', 'Content-Length: 3')],
   ] as const)
     it(`is refused ${what}`, async () => {
@@ -216,23 +213,19 @@ describe('a passed WebSocket', () => {
   });
 
   it('is closed when the process drains, and a handshake on its way is answered 503', PATIENCE, async () => {
-    const draining = await open();
-    try {
-      const { caller, backend, got } = await opened(draining.url);
-      backend.write(text('last'));
-      while (got() === '') await once(caller, 'data');
-      onUpgrade = () => undefined;
-      const asked = exchange(draining.url, [asking('/chat')]);
-      while (legs.length < 2) await new Promise((resolve) => setImmediate(resolve));
-      const drain = draining.gateway.drain(10_000);
-      await Promise.all([closeOf(caller), closeOf(backend)]);
-      assert.equal(got(), text('last').toString('latin1'));
-      assert.equal(statusOf(await asked), 503);
-      assert.equal(statusOf(await exchange(draining.url, [asking('/chat')]).catch(() => '')) || 503, 503);
-      await drain;
-    } finally {
-      await draining.close();
-    }
+    await using draining = await open();
+    const { caller, backend, got } = await opened(draining.url);
+    backend.write(text('last'));
+    while (got() === '') await once(caller, 'data');
+    onUpgrade = () => undefined;
+    const asked = exchange(draining.url, [asking('/chat')]);
+    await until(() => legs.length === 2);
+    const drain = draining.gateway.drain(10_000);
+    await Promise.all([closeOf(caller), closeOf(backend)]);
+    assert.equal(got(), text('last').toString('latin1'));
+    assert.equal(statusOf(await asked), 503);
+    assert.equal(statusOf(await exchange(draining.url, [asking('/chat')]).catch(() => '')) || 503, 503);
+    await drain;
   });
 
   it('does not end the process when a connection of it is reset', async () => {
