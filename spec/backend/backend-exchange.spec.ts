@@ -549,6 +549,6 @@ describe('what a status of the backend means', () => {
     ['fail', [402, 404, 500], [], true],
   ] as const)
     it(`${kind}: ${statuses.join(', ')}${relayed.length === 0 ? '' : ', all relayed'}${conditional ? ', with a condition' : ''}`, () => {
-      for (const status of statuses) assert.equal(classify(status, relayed, conditional).kind, kind, `${status}`);
+      for (const status of statuses) assert.equal(classify(status, relayed, conditional), kind, `${status}`);
     });
 });

@@ -124,7 +124,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   store: ['crypto', 'mandates', 'payments/ledger', 'store/documents', 'store/port', 'store/redis', 'store/sqlite'],
   'server/http': ['errors', 'events', 'json', 'resources'],
   'server/limits': ['errors', 'limiter', 'linked-list', 'server/http', 'time'],
-  passthrough: ['errors', 'limiter', 'linked-list', 'resources', 'server/http', 'server/limits', 'time'],
+  passthrough: ['backend', 'errors', 'limiter', 'linked-list', 'resources', 'server/http', 'server/limits', 'time'],
   sidecar: ['problems', 'server/http'],
   'operator/console': ['errors', 'resources', 'server/http'],
   'server/listener': ['errors', 'limiter', 'linked-list', 'server/http', 'server/limits', 'time'],

@@ -29,7 +29,7 @@ import {
   UNWATCHED,
   Unanswered,
 } from './circuit-breaker.ts';
-import { BackendSocket, Connection, ConnectionPool, limitSockets } from './connection-pool.ts';
+import { Connection, ConnectionPool, limitSockets } from './connection-pool.ts';
 import { SlowReaders } from './slow-readers.ts';
 
 /** How long a new connection is watched, milliseconds: it may be closed right after its accept. */
@@ -117,7 +117,7 @@ export function watchBackend(
   options: ExchangeOptions & { readonly probe: Probe | undefined; readonly onChange: ReachListener },
 ): WatchedBackend {
   const { maxSockets = MAX_BACKEND_SOCKETS, origin, resolve, probe, onChange } = options;
-  const trials = new Connection(origin, new BackendSocket(resolve));
+  const trials = new Connection(origin, resolve);
   const breaker = new CircuitBreaker(createTrial(trials, new URL(origin).host, probe), onChange);
   const { connection, deps, exchangeOver } = openTransport(options, maxSockets - 1, breaker);
   const reservations = createReservations({
@@ -151,10 +151,7 @@ export function watchBackend(
 
 function openTransport(options: ExchangeOptions, maxSockets: number, breaker: CircuitBreaker | undefined) {
   const origin = new URL(options.origin);
-  const pool = new ConnectionPool(
-    maxSockets,
-    () => new Connection(origin, new BackendSocket(options.resolve), options.reuse),
-  );
+  const pool = new ConnectionPool(maxSockets, () => new Connection(origin, options.resolve, options.reuse));
   // A number, not a set of exchanges: tables that grow and shrink with every call keep ended calls
   // alive until a full collection.
   let running = 0;

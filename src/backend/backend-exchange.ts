@@ -124,14 +124,12 @@ export interface RelayStatuses {
 
 export const NONE_RELAYED: RelayStatuses = { sold: [], unpaid: [] };
 
-/** What a final status of the backend means for the caller. */
-type StatusOutcome =
-  /** The answer is what was bought or asked for. */
-  | { readonly kind: 'deliver' }
-  /** Never followed and never relayed: its Location can name an internal host. */
-  | { readonly kind: 'redirect' }
-  /** The backend did not deliver. */
-  | { readonly kind: 'fail' };
+/**
+ * What a final status of the backend means for the caller. `deliver`: the answer is what was bought
+ * or asked for. `redirect`: never followed and never relayed, its Location can name an internal
+ * host. `fail`: the backend did not deliver.
+ */
+type StatusOutcome = 'deliver' | 'redirect' | 'fail';
 
 /** Why no answer came to a call: a status, a reason of the exchange, or a redirect. */
 export function failureCode({ status, reason }: { readonly status: number; readonly reason?: string }): string {
@@ -166,11 +164,11 @@ const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([304, 412, 416]);
  * preconditions or a range, so their outcomes are answers.
  */
 export function classify(status: number, delivered: readonly number[], conditional = false): StatusOutcome {
-  if (status >= 200 && status <= 299) return { kind: 'deliver' };
-  if (conditional && CONDITIONAL_STATUSES.has(status)) return { kind: 'deliver' };
-  if (status >= 300 && status <= 399) return { kind: 'redirect' };
+  if (status >= 200 && status <= 299) return 'deliver';
+  if (conditional && CONDITIONAL_STATUSES.has(status)) return 'deliver';
+  if (status >= 300 && status <= 399) return 'redirect';
   const relayed = status >= 400 && status <= 499 && status !== 402 && delivered.includes(status);
-  return { kind: relayed ? 'deliver' : 'fail' };
+  return relayed ? 'deliver' : 'fail';
 }
 
 /** How long a reader may hold an answer back, in all, milliseconds. */

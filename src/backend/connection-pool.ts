@@ -28,7 +28,7 @@ export class ConnectLate extends Error {
 }
 
 /** The socket of one connection, and what undici does not tell an exchange of it. */
-export class BackendSocket {
+class BackendSocket {
   #socket: Socket | undefined;
   #exchanges = 0;
   readonly #lookup: LookupFunction;
@@ -112,8 +112,9 @@ export class Connection extends Client {
   #idleTimer: NodeJS.Timeout | undefined;
   #idleSince = 0;
 
-  /** `reuse`: false closes the socket behind each exchange. */
-  constructor(origin: string | URL, socket: BackendSocket = new BackendSocket(), reuse = true) {
+  /** `resolve` looks names up. `reuse`: false closes the socket behind each exchange. */
+  constructor(origin: string | URL, resolve?: LookupFunction, reuse = true) {
+    const socket = new BackendSocket(resolve);
     super(origin, {
       connect: (options, callback) => socket.open(options, callback),
       // The exchange bounds time and size, in total and exactly; the library's timers measure

@@ -28,22 +28,14 @@ export interface BackendHeaderFacts {
   readonly receiptId?: string;
 }
 
-/** Fields of one connection (RFC 9110 7.6.1) or of the exchange: no configuration can set them. */
-const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
+/** Fields of one connection (RFC 9110, 7.6.1), of its framing's announcements, and of proxies. */
+export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
+  ...['connection', 'expect', 'http2-settings', 'keep-alive', 'proxy-authenticate', 'proxy-authentication-info'],
+  ...['proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade'],
 ]);
+
+/** Fields that say where a message ends and whom it is for. */
+export const FRAMING_FIELDS: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'host']);
 
 /** Fields that the backend may trust because only the gateway sets them. */
 const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
@@ -58,12 +50,17 @@ const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
+/** What no configuration can set: the exchange does, or the gateway. */
+function isOwn(field: string): boolean {
+  return CONNECTION_FIELDS.has(field) || FRAMING_FIELDS.has(field) || GATEWAY_FIELDS.has(field);
+}
+
 /** All headers of a backend request, lower-case names (contract 3, "headers to the backend"). */
 export function backendHeaders(facts: BackendHeaderFacts): Record<string, string> {
   const headers: Record<string, string> = { ...facts.caller };
   for (const [name, value] of Object.entries(facts.configured)) {
     const field = name.toLowerCase();
-    if (!CONNECTION_FIELDS.has(field) && !GATEWAY_FIELDS.has(field)) headers[field] = value;
+    if (!isOwn(field)) headers[field] = value;
   }
   if (facts.contentType !== undefined) headers['content-type'] = facts.contentType;
   // Every channel must be able to read the body, and loopback gains nothing from compression.

@@ -4,18 +4,7 @@
  */
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-
-/** Fields of one connection (RFC 9110, 7.6.1), of its framing's announcements, and of proxies. */
-const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
-  ...['connection', 'expect', 'http2-settings', 'keep-alive', 'proxy-authenticate', 'proxy-authentication-info'],
-  ...['proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade'],
-]);
-
-/**
- * Fields that say where a message ends and whom it is for. They stay even if `Connection` names
- * them: without its length the body of a GET would be read as the next request.
- */
-const FRAMING_FIELDS: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'host']);
+import { CONNECTION_FIELDS, FRAMING_FIELDS } from '../backend/header-policy.ts';
 
 const SEPARATOR = /[^a-z0-9]/g;
 
@@ -49,6 +38,8 @@ function compileFields(rule: FieldRule): (name: string) => boolean {
   const lastWords = ends.map((end) => `-${end}`);
   const verdicts = new Map<string, boolean>();
   const judge = (name: string): boolean => {
+    // They stay even if `Connection` names them: without its length the body of a GET would be read
+    // as the next request.
     if (FRAMING_FIELDS.has(name)) return true;
     const canonical = canonicalName(name);
     if (CONNECTION_FIELDS.has(canonical) || FRAMING_FIELDS.has(canonical)) return false;

@@ -44,11 +44,11 @@ export async function fetchAnswer(
     const answer = await exchange(request, limits);
     const { status } = answer;
     const outcome = classify(status, relayStatuses.sold);
-    if (outcome.kind === 'deliver') return { kind: 'answer', answer: await wholeAnswer(answer) };
+    if (outcome === 'deliver') return { kind: 'answer', answer: await wholeAnswer(answer) };
     if (relayStatuses.unpaid.includes(status))
       return { kind: 'failed', failure: { status, requestWritten: true, relayed: await wholeAnswer(answer) } };
     answer.body.destroy();
-    const reason = outcome.kind === 'redirect' ? { reason: 'redirect_not_followed' } : {};
+    const reason = outcome === 'redirect' ? { reason: 'redirect_not_followed' } : {};
     return { kind: 'failed', failure: { status, ...reason, requestWritten: true } };
   } catch (thrown) {
     if (!(thrown instanceof BackendError)) throw thrown;

@@ -55,13 +55,13 @@ export function forward(exchange: Exchange, deliveries: DeliveryRecorder): Reque
       const answer = await send(requestToBackend(call, paid?.record), limits);
       void call.authorization?.finish?.('commit');
       const outcome = classify(answer.status, relayStatuses.sold, conditionsOf(call, paid?.record) !== undefined);
-      if (outcome.kind === 'deliver') {
+      if (outcome === 'deliver') {
         advanceCall(res, { ...call, stage: 'answered', answer, keptBefore: false });
         next();
         return;
       }
       const { status } = answer;
-      const reason = outcome.kind === 'redirect' ? { reason: 'redirect_not_followed' } : {};
+      const reason = outcome === 'redirect' ? { reason: 'redirect_not_followed' } : {};
       const told = await toldByBackend(answer);
       throw await backendFailed(call, deliveries, { ...reason, status, requestWritten: true, told });
     } catch (thrown) {
