@@ -3,16 +3,16 @@
  * nothing; a call goes on to the pipeline.
  */
 
-import type { Request, RequestHandler, Response } from 'express';
+import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
-import { type ReceivedCall, receiveCall } from '../../pipeline/call.ts';
+import { receiveCall } from '../../pipeline/call.ts';
 import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
 import { readHeader, readJsonBytes, singleHeader } from '../../server/http/request.ts';
 import { clientGone } from '../../server/http/respond.ts';
 import type { AnswerBudget } from '../../server/limits/load-shedding.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { type RpcId, resultText, sendRpc, sendRpcError } from '../json-rpc/message.ts';
-import { type CallMessage, type ErrorProfile, type Refusal, readRequest, rpcError } from './request.ts';
+import { type ErrorProfile, type Refusal, readRequest, rpcError } from './request.ts';
 import { a2aResponseWriter } from './response-writer.ts';
 
 export function a2aAdapter(errorProfile: ErrorProfile, budget: AnswerBudget): RequestHandler {
@@ -32,13 +32,20 @@ export function a2aAdapter(errorProfile: ErrorProfile, budget: AnswerBudget): Re
     if (reading.kind === 'refused') return refuse(res, reading.id, reading.refusal);
     const { id } = reading;
     if (reading.kind === 'answered') return sendRpc(res, 200, resultText(id, reading.result));
-    const { message } = reading;
-    const { resourceId } = message;
+    const { resourceId, input, proof, mandate } = reading.message;
     const requestId = requestIdOf(res);
     receiveCall(res, {
-      ...received(req, message),
+      stage: 'received',
       requestId,
       callId: callIdOf(res),
+      channel: 'a2a',
+      resourceId,
+      input,
+      rawInput: undefined,
+      proof,
+      mandate,
+      idempotencyKey: carriedKey(req),
+      trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
       responseWriter: a2aResponseWriter(res, { id, requestId, resourceId }, budget),
       startedAt,
       left,
@@ -51,21 +58,4 @@ export function a2aAdapter(errorProfile: ErrorProfile, budget: AnswerBudget): Re
 function undefinedWhenTooLarge(error: unknown): undefined {
   if (error instanceof GatewayError && error.code === 'PAYLOAD_TOO_LARGE') return undefined;
   throw error;
-}
-
-function received(
-  req: Request,
-  { resourceId, input, proof, mandate }: CallMessage,
-): Omit<ReceivedCall, 'requestId' | 'callId' | 'responseWriter' | 'startedAt' | 'left'> {
-  return {
-    stage: 'received',
-    channel: 'a2a',
-    resourceId,
-    input,
-    rawInput: undefined,
-    proof,
-    mandate,
-    idempotencyKey: carriedKey(req),
-    trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
-  };
 }

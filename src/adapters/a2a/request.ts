@@ -188,7 +188,7 @@ function isId(id: Json | undefined): id is RpcId {
 }
 
 /** A message that calls a resource. */
-export interface CallMessage {
+interface CallMessage {
   readonly kind: 'call';
   readonly resourceId: string;
   readonly input: JsonObject;

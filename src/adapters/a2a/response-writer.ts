@@ -12,17 +12,14 @@ import type { AnswerBudget } from '../../server/limits/load-shedding.ts';
 import { isoTime } from '../../time/time.ts';
 import { type AnswerContent, MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import {
+  annotationMembers,
   deliveryMember,
   type Members,
-  mandateReceiptMember,
   membersText,
-  paymentMember,
   type RpcId,
-  requestIdMember,
   resultText,
   sendRpc,
   sendRpcWatched,
-  statementMember,
 } from '../json-rpc/message.ts';
 
 /** One SendMessage, as far as its answer depends on it. */
@@ -46,8 +43,8 @@ export function a2aResponseWriter(res: Response, call: MessageCall, budget: Answ
       const outcome: TaskOutcome = {
         state: 'TASK_STATE_FAILED',
         message: { text: howToPay(challenge), metadata: challengeMembers(challenge, payment) },
-        artifact: { name: resourceId, data: challenge.body, metadata: paymentMember(payment) },
-        metadata: requestIdMember(requestId),
+        artifact: { name: resourceId, data: challenge.body, metadata: annotationMembers({ payment }) },
+        metadata: annotationMembers({ requestId }),
       };
       sendRpc(res, 200, sendable(outcome));
     },
@@ -59,9 +56,9 @@ export function a2aResponseWriter(res: Response, call: MessageCall, budget: Answ
         artifact: {
           name: RESOURCE_ID.test(resourceId) ? resourceId : UNNAMED,
           data: JSON.stringify(errorEnvelope(error, requestId, known)),
-          metadata: paymentMember(payment),
+          metadata: annotationMembers({ payment }),
         },
-        metadata: { ...requestIdMember(requestId), ...mandateReceiptMember(mandateReceipt) },
+        metadata: annotationMembers({ requestId, mandateReceipt }),
       };
       sendRpc(res, 200, sendable(outcome));
     },
@@ -75,9 +72,9 @@ export function a2aResponseWriter(res: Response, call: MessageCall, budget: Answ
           artifact: {
             name: resourceId,
             data: deliveredData(content),
-            metadata: { ...delivery, ...paymentMember(payment), ...statementMember(statement?.()) },
+            metadata: { ...delivery, ...annotationMembers({ payment, statement: statement?.() }) },
           },
-          metadata: { ...delivery, ...requestIdMember(requestId), ...mandateReceiptMember(mandateReceipt) },
+          metadata: { ...delivery, ...annotationMembers({ requestId, mandateReceipt }) },
         };
         return sendRpcWatched(res, sendable(outcome), sending);
       });
@@ -113,9 +110,6 @@ function howToPay({ refusal, message }: Challenge): string {
   );
 }
 
-/** The states that a call can end in (A2A 1.0, TaskState, ProtoJSON spelling). */
-type TaskState = 'TASK_STATE_COMPLETED' | 'TASK_STATE_FAILED';
-
 /** The ids of a task, which its message repeats. */
 interface TaskNames {
   readonly taskId: string;
@@ -123,7 +117,8 @@ interface TaskNames {
 }
 
 interface TaskOutcome {
-  readonly state: TaskState;
+  /** A state that a call can end in (A2A 1.0, TaskState, ProtoJSON spelling). */
+  readonly state: 'TASK_STATE_COMPLETED' | 'TASK_STATE_FAILED';
   /** One sentence of the agent, with the metadata of the x402 extension. */
   readonly message?: { readonly text: string; readonly metadata: Members };
   readonly artifact: {

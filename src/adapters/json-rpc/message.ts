@@ -103,24 +103,26 @@ interface CallNames {
   readonly resourceId: string;
 }
 
-/** The id of a call in logs, events and receipts. */
-export function requestIdMember(requestId: string): Members {
-  return { 'agent-commerce/requestId': JSON.stringify(requestId) };
+/** What answers carry in their metadata besides their content. */
+interface Annotations {
+  /** The id of a call in logs, events and receipts. */
+  readonly requestId?: string;
+  /** What was paid, for agents (mcp 5, and a2a 4 under the same name). */
+  readonly payment?: PaymentResponse | undefined;
+  /** The signed receipt of a mandate (ap2 13). */
+  readonly mandateReceipt?: string | undefined;
+  /** The signed statement of a delivery. */
+  readonly statement?: string | undefined;
 }
 
-/** What was paid, for agents (mcp 5, and a2a 4 under the same name). */
-export function paymentMember(payment: PaymentResponse | undefined): Members {
-  return payment === undefined ? {} : { 'x402/payment-response': JSON.stringify(payment) };
-}
-
-/** The signed receipt of a mandate (ap2 13). */
-export function mandateReceiptMember(receipt: string | undefined): Members {
-  return receipt === undefined ? {} : { 'agent-commerce/authorizationReceipt': JSON.stringify(receipt) };
-}
-
-/** The signed statement of a delivery. */
-export function statementMember(statement: string | undefined): Members {
-  return statement === undefined ? {} : { 'agent-commerce/deliveryStatement': JSON.stringify(statement) };
+/** The members of what is there, each value as JSON text. */
+export function annotationMembers({ requestId, payment, mandateReceipt, statement }: Annotations): Members {
+  const members: Record<string, string> = {};
+  if (requestId !== undefined) members['agent-commerce/requestId'] = JSON.stringify(requestId);
+  if (payment !== undefined) members['x402/payment-response'] = JSON.stringify(payment);
+  if (mandateReceipt !== undefined) members['agent-commerce/authorizationReceipt'] = JSON.stringify(mandateReceipt);
+  if (statement !== undefined) members['agent-commerce/deliveryStatement'] = JSON.stringify(statement);
+  return members;
 }
 
 /** The summary of a delivery (specification 3). `status`: the backend's. */

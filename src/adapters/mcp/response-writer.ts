@@ -8,19 +8,16 @@ import type { Resource } from '../../resources/resource.ts';
 import type { AnswerBudget } from '../../server/limits/load-shedding.ts';
 import { type AnswerContent, MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import {
+  annotationMembers,
   deliveryMember,
   errorText,
   INVALID_PARAMS,
   type Members,
-  mandateReceiptMember,
   membersText,
-  paymentMember,
   type RpcId,
-  requestIdMember,
   resultText,
   sendRpc,
   sendRpcWatched,
-  statementMember,
 } from '../json-rpc/message.ts';
 import { type Era, META_SERVER_INFO } from './parse-request.ts';
 import type { ServerInfo } from './tools.ts';
@@ -124,7 +121,7 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
       const mandate = authorization === undefined ? '' : `,"authorization":${authorization}`;
       const refusedWith = refusal === undefined ? '' : `,"refusal":${JSON.stringify(refusal)}`;
       const structured = `${terse.document.slice(0, -1)},"code":"PAYMENT_REQUIRED"${mandate}${refusedWith}}`;
-      const meta = { 'x402/error': terse.tokenOnly, ...requestIdMember(requestId), ...paymentMember(payment) };
+      const meta = { 'x402/error': terse.tokenOnly, ...annotationMembers({ requestId, payment }) };
       // The same text twice: clients that read different members must not see different terms.
       const content = [textBlock(structured), textBlock(`${refusal?.message ?? message} ${HOW_TO_PAY}`)];
       sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
@@ -136,20 +133,15 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
         return;
       }
       const structured = JSON.stringify(errorEnvelope(error, requestId, known));
-      const meta = {
-        ...requestIdMember(requestId),
-        ...paymentMember(payment),
-        ...mandateReceiptMember(mandateReceipt),
-      };
+      const meta = annotationMembers({ requestId, payment, mandateReceipt });
       sendRpc(res, 200, answer({ content: [textBlock(structured)], structured, isError: true, meta }));
     },
     relay(delivered, answered) {
       return withContent(delivered, { budget, paid: answered.payment !== undefined }, (content) => {
+        const { payment, mandateReceipt, statement } = answered;
         const meta = {
           ...deliveryMember(call, delivered.status, answered),
-          ...paymentMember(answered.payment),
-          ...mandateReceiptMember(answered.mandateReceipt),
-          ...statementMember(answered.statement?.()),
+          ...annotationMembers({ payment, mandateReceipt, statement: statement?.() }),
         };
         const result = deliveredContent(content, era, call.resourceUrl);
         if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))
