@@ -55,7 +55,11 @@ export function createTrustingRail(transaction: string): PaymentRail {
       before(
         `  if (facilitator.mode === 'remote') {`,
         `  if (facilitator.mode === 'trusting')\n` +
-          `    return { rail: createTrustingRail(facilitator.transaction), close: async () => undefined };\n`,
+          `    return {\n` +
+          `      rail: createTrustingRail(facilitator.transaction),\n` +
+          `      renew: () => undefined,\n` +
+          `      close: async () => undefined,\n` +
+          `    };\n`,
       ),
     ),
     'src/payments/x402/wire/settings.ts': behind(
