@@ -4,7 +4,7 @@
  * backend only what `details.backend` may hold.
  */
 
-import type { Json, JsonObject } from './json/types.ts';
+import type { Json, JsonObject } from './json/json.ts';
 
 interface ErrorRule {
   readonly status: number;

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { parse } from 'yaml';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { createConfigEngine } from '../../src/config/compiled.ts';
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { USUALLY_INTERNAL } from '../../src/passthrough/settings.ts';
 import { DOCUMENT, keysOf, TYPES, tablesIn, withTables } from '../../tools/docs/configuration.ts';
 import { documentTypes } from '../../tools/docs/document-types.ts';

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { type DocumentName, validatorOf } from '../../src/adapters/acp/validation/validator.ts';
-import type { Json, JsonObject } from '../../src/json/types.ts';
+import type { Json, JsonObject } from '../../src/json/json.ts';
 import { terminate } from '../../tools/local-world/child.ts';
 import { freePorts } from '../support/ports.ts';
 

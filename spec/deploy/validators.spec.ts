@@ -15,7 +15,7 @@ import {
   validatorOf,
 } from '../../src/adapters/acp/validation/validator.ts';
 import { matchesSchema } from '../../src/config/compiled.ts';
-import type { Json } from '../../src/json/types.ts';
+import type { Json } from '../../src/json/json.ts';
 import { matchesMetaSchema } from '../../src/resources/schemas/compiled.ts';
 import { KEYWORDS } from '../../src/resources/schemas/keywords.ts';
 import { readCorpus } from '../../tools/vectors/acp.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { askAcp, CART } from '../adapters/acp/testbed.ts';
 import type { Answered } from './ask.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { askAcp, assertAcpError } from '../adapters/acp/testbed.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
 import { DECLINED_TOKEN, THREE_DS_TOKEN } from '../support/acp/checkouts.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import {
   type Asked,
   askAcp,

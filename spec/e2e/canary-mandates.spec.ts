@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { allowedMerchants, lineItems, plain } from '../../tools/mandate/maker/constraints.ts';
 import { withClaims, withHeader } from '../support/ap2/hands.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';

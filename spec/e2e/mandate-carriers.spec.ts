@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Json } from '../../src/json/types.ts';
+import type { Json } from '../../src/json/json.ts';
 import { CHANNELS } from './mandate-channels.ts';
 import { INPUT, type MandateTestbed, openMandateTestbed, TOOL } from './mandate-testbed.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { generatePrivateKey } from 'viem/accounts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import type { PaymentRecord } from '../../src/payments/ledger/ledger.ts';
 import { receiptOf } from '../../src/payments/ledger/payment-receipt.ts';
 import { fencingToken } from '../../src/payments/settlement/attempt.ts';

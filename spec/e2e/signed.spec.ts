@@ -4,7 +4,7 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { verifyOfferSignatureJWS, verifyReceiptMatchesOffer } from '@x402/extensions/offer-receipt';
 
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { receiptId as newReceiptId } from '../../src/receipts/receipt.ts';
 import { openSignedShop, purchaseOf, type SignedShop } from '../../verification/signed/deliveries.ts';
 import type { Testbed } from '../support/testbed.ts';

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { BackendRequest } from '../../src/backend/backend-exchange.ts';
 import type { InputProblem } from '../../src/errors.ts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { MAX_TARGET_LENGTH } from '../../src/resources/backend-request.ts';
 import { FORMATS } from '../../src/resources/patterns/formats.ts';
 import { isRepeatable } from '../../src/resources/resource.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { buildRequest } from '../../src/resources/backend-request.ts';
 import { type AddressedRequest, type ReadInput, reverseTemplate } from '../../src/resources/reverse-template.ts';
 import type { ResourceConfig } from '../../src/resources/settings.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { differingHeader } from '../../src/adapters/mcp/parse-request.ts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { mirroredParameters, mirrorFaults } from '../../src/resources/tool-form.ts';
 
 const mirror = (name: string, type = 'string') => ({ type, 'x-mcp-header': name });

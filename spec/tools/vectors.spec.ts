@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Json, JsonObject } from '../../src/json/types.ts';
+import type { Json, JsonObject } from '../../src/json/json.ts';
 import { amountRange, budget, recurrence } from '../../tools/mandate/maker/constraints.ts';
 import { readCorpus } from '../../tools/vectors/acp.ts';
 import { CORPUS_FILE, unless } from '../adapters/acp/validation/published.ts';

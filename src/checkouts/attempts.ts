@@ -6,7 +6,7 @@
 
 import { channel } from 'node:diagnostics_channel';
 import { createKeyRing, type SealingKeys } from '../crypto/seal.ts';
-import type { Json } from '../json/types.ts';
+import type { Json } from '../json/json.ts';
 import type { Time } from '../time/time.ts';
 import {
   type CheckoutClaims,

@@ -4,8 +4,8 @@
  */
 
 import { createHmac } from 'node:crypto';
-import { canonicalJson } from '../json/canonical.ts';
-import type { Json } from '../json/types.ts';
+import type { Json } from '../json/json.ts';
+import { canonicalJson } from '../json/json.ts';
 import type { KeyedCall } from './attempts.ts';
 import { OPERATION_RULES } from './operations.ts';
 

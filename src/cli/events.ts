@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CommerceEvent, EVENT_TYPES } from '../events/event.ts';
 import { BEGINNING, comparePositions } from '../events/page.ts';
-import { isObject, type Json } from '../json/types.ts';
+import { isObject, type Json } from '../json/json.ts';
 import {
   type AccessArgs,
   addAccessOptions,

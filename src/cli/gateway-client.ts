@@ -7,7 +7,7 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import { readHttpUrl } from '../config/document/endpoints.ts';
 import { configPath } from '../config/document/parse.ts';
 import { loadConfig } from '../config/load.ts';
-import { isObject, type Json, type JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { ConfigError } from '../problems/problem.ts';
 import { bodyText, httpGet } from './http-get.ts';
 import { visible } from './output.ts';

@@ -1,7 +1,7 @@
 /** Turns the validated document into the typed configuration, section by section. */
 
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
-import { checksumAddress } from '../crypto/keccak.ts';
+import { checksumAddress } from '../crypto/hash.ts';
 import { readSigningKey } from '../crypto/signing-key.ts';
 import type { Channel } from '../events/event.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';

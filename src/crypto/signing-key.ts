@@ -4,8 +4,8 @@
  */
 
 import { createHash, createPrivateKey, createPublicKey, type JsonWebKeyInput, type KeyObject, sign } from 'node:crypto';
-import { canonicalJson } from '../json/canonical.ts';
-import type { Json, JsonObject } from '../json/types.ts';
+import type { Json, JsonObject } from '../json/json.ts';
+import { canonicalJson } from '../json/json.ts';
 
 /** The public half of a P-256 key (RFC 7517, RFC 7518 section 6.2), ready to be published. */
 export interface PublicJwk {

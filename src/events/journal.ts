@@ -1,6 +1,6 @@
 /** Collects the events of one call until a payment transition or the batched feed takes them. */
 
-import type { JsonObject } from '../json/types.ts';
+import type { JsonObject } from '../json/json.ts';
 import { isoTime } from '../time/time.ts';
 import type { EventDraft, EventType, Protocol } from './event.ts';
 

@@ -1,7 +1,7 @@
 /** The ring of events: positions, stored JSON, and pages, newest first, over any store. */
 
-import { calledAtMs } from './call-id.ts';
 import type { CommerceEvent, EventDraft, EventPage, EventQuery, Standing } from './event.ts';
+import { calledAtMs } from './event.ts';
 
 /** Most entries that one page reads: a filter without matches must not read a ring of a million. */
 const MAX_SCANNED = 20_000;

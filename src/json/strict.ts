@@ -1,6 +1,6 @@
 /** The strict parser for JSON from outside, such as requests, proofs and mandates; its bounds. */
 
-import type { Json } from './types.ts';
+import type { Json } from './json.ts';
 
 /** Deepest nesting of arrays and objects that is read. */
 export const MAX_JSON_DEPTH = 64;

@@ -15,7 +15,7 @@ import {
 import { ERRORS, type GatewayError } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import type { Journal } from '../events/journal.ts';
-import type { JsonObject } from '../json/types.ts';
+import type { JsonObject } from '../json/json.ts';
 import type { CarriedMandate } from '../mandates/ap2/envelope.ts';
 import { type MandateVerdict, reasonOfRefusal } from '../mandates/ap2/reasons.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';

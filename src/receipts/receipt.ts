@@ -1,7 +1,7 @@
 /** Receipts (contract 6.1), their ids, the lists that they stand on, and the port of their book. */
 
-import { newId } from '../events/call-id.ts';
 import type { Channel, Protocol } from '../events/event.ts';
+import { newId } from '../events/event.ts';
 import { isoTime } from '../time/time.ts';
 
 /**

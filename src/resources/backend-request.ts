@@ -6,7 +6,7 @@
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { BackendRequest } from '../backend/backend-exchange.ts';
 import type { InputProblem } from '../errors.ts';
-import { isObject, type Json, type JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/linear.ts';
 import type { Resource } from './resource.ts';
 import type { Validators } from './schemas/ajv.ts';

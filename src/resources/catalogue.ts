@@ -4,7 +4,7 @@
  */
 
 import type { ValidateFunction } from 'ajv/dist/2020.js';
-import { isObject, type Json, type JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { withOpenSchema } from '../payments/x402/wire/challenge.ts';
 import type { BazaarForms, Extension } from '../payments/x402/wire/types.ts';
 import { ConfigError, type ConfigProblem, memberPath } from '../problems/problem.ts';

@@ -1,7 +1,7 @@
 /** Checks a configured resource: its schemas, path template and input bindings. */
 
 import type { Channel } from '../events/event.ts';
-import { isObject, type Json, type JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { memberPath } from '../problems/problem.ts';
 import { carriesBody, FORM_TYPE } from './backend-request.ts';
 import { reverseTemplate } from './reverse-template.ts';

@@ -1,6 +1,6 @@
 /** The public form of a resource, which the list, MCP tools and A2A skills are made from. */
 
-import { isObject, type Json, type JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { Resource } from './resource.ts';
 import type { ResourceConfig } from './settings.ts';

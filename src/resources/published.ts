@@ -4,7 +4,7 @@
  */
 
 import release from '../../package.json' with { type: 'json' };
-import { isObject, type Json, type JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { KNOWN_NETWORKS } from '../payments/pricing/networks.ts';
 import { invokeUrl } from '../payments/x402/wire/challenge.ts';
 import { carriesBody, queryProperties } from './backend-request.ts';

@@ -3,7 +3,7 @@
 import type { BackendRequest } from '../backend/backend-exchange.ts';
 import type { InputProblem } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
-import type { Json, JsonObject } from '../json/types.ts';
+import type { Json, JsonObject } from '../json/json.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { AddressReader } from './reverse-template.ts';
 import type { ResourceConfig } from './settings.ts';

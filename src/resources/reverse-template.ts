@@ -6,7 +6,7 @@
  */
 
 import type { InputProblem } from '../errors.ts';
-import { isObject, type Json, type JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { carriesBody, instancePath, queryProperties, withoutNull } from './backend-request.ts';
 import type { ResourceConfig } from './settings.ts';
 import { comparisonFault, type PathTemplate, readTemplate } from './url-template.ts';

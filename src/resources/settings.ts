@@ -2,7 +2,7 @@
 
 import type { BackendRequest, RelayStatuses } from '../backend/backend-exchange.ts';
 import type { Channel } from '../events/event.ts';
-import type { Json, JsonObject } from '../json/types.ts';
+import type { Json, JsonObject } from '../json/json.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { PublishedName } from './published.ts';

@@ -5,8 +5,8 @@
  */
 
 import { createHash } from 'node:crypto';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { FORBIDDEN_NAMES } from '../json/strict.ts';
-import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
 import {
   IN_PLACE,

@@ -1,6 +1,6 @@
 /** Backend paths as templates, such as `/reports/{city}?format=json`: read once, then filled. */
 
-import { isObject, type Json } from '../json/types.ts';
+import { isObject, type Json } from '../json/json.ts';
 
 export interface PathTemplate {
   /** The texts around the parameters: one before each of them and one at the end. */

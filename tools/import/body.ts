@@ -1,6 +1,6 @@
 /** The body of an operation: its members in the input, or the whole of it under one name. */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { FORM_TYPE } from '../../src/resources/backend-request.ts';
 import type { PairStyle } from '../../src/resources/url-template.ts';
 import { essenceOf, isJson } from './media-types.ts';

@@ -1,6 +1,6 @@
 /** Writes what stands in an input schema several times once, under `$defs`. */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { subschemas, withSubschemas } from '../../src/resources/schemas/keywords.ts';
 import { MAX_SUBSCHEMAS } from '../../src/resources/schemas/schema-check.ts';
 

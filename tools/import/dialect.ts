@@ -4,7 +4,7 @@
  * Schemas inside are left as they are.
  */
 
-import type { Json, JsonObject } from '../../src/json/types.ts';
+import type { Json, JsonObject } from '../../src/json/json.ts';
 import { patternFault } from '../../src/resources/patterns/linear.ts';
 import { KNOWN_FORMATS } from '../../src/resources/schemas/ajv.ts';
 import { IN_PLACE, KEYWORDS } from '../../src/resources/schemas/keywords.ts';

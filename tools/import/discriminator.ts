@@ -3,7 +3,7 @@
  * Schema has no such keyword, so each branch says its values itself.
  */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { listed } from './operations.ts';
 import { type Documents, Inexpressible, type Place, target } from './references.ts';
 

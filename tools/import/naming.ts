@@ -1,6 +1,6 @@
 /** Ids, names and descriptions of resources. */
 
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import type { Operation } from './operations.ts';
 import { LONGEST_DESCRIPTION, LONGEST_NAME, plainText } from './texts.ts';
 

@@ -1,6 +1,6 @@
 /** The operations of a document, each with what its path item and the document say for all. */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { nearest } from '../../src/problems/nearest.ts';
 import { type Documents, Inexpressible, type Place, resolved } from './references.ts';
 

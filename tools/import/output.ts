@@ -5,7 +5,7 @@ import { type Document, isMap, parseDocument, stringify } from 'yaml';
 import { UsageError } from '../../src/cli/program.ts';
 import type { WrittenResource } from '../../src/config/document/document.ts';
 import { MAX_CONFIG_BYTES, MAX_YAML_BYTES, readBoundedFile } from '../../src/config/document/parse.ts';
-import { isObject, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type JsonObject } from '../../src/json/json.ts';
 
 type Resources = Readonly<Record<string, WrittenResource>>;
 

@@ -1,6 +1,6 @@
 /** The parameters of an operation: what goes into path and query, and what a caller cannot send. */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { type PairStyle, templateParameters } from '../../src/resources/url-template.ts';
 import { isJson } from './media-types.ts';
 import { listed, type Operation } from './operations.ts';

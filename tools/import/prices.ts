@@ -1,6 +1,6 @@
 /** What an operation costs: its own `x-price`, else the price for all, else nothing. */
 
-import { isObject, type Json } from '../../src/json/types.ts';
+import { isObject, type Json } from '../../src/json/json.ts';
 import { AmountError, parseAmount } from '../../src/payments/pricing/amount.ts';
 import { Inexpressible } from './references.ts';
 

@@ -1,6 +1,6 @@
 /** Follows `$ref` through the documents that were read; nothing is fetched here. */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 
 /** The document and the files beside it, by the names that `fileOf` makes of references. */
 export interface Documents {

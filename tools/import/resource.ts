@@ -3,7 +3,7 @@
 import { type BackendRequest, NONE_RELAYED } from '../../src/backend/backend-exchange.ts';
 import type { WrittenResource } from '../../src/config/document/document.ts';
 import { lowerHeaders } from '../../src/config/sections/backend.ts';
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { ProblemList } from '../../src/problems/problem.ts';
 import { carriesBody } from '../../src/resources/backend-request.ts';
 import { resourceFaults } from '../../src/resources/check.ts';

@@ -1,6 +1,6 @@
 /** What stands before the paths of a document: the path of its server. */
 
-import { isObject, type Json } from '../../src/json/types.ts';
+import { isObject, type Json } from '../../src/json/json.ts';
 import { listed } from './operations.ts';
 import { Inexpressible } from './references.ts';
 

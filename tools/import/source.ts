@@ -4,7 +4,7 @@ import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, sep } from 'node:path';
 import { parse } from 'yaml';
 import { UnavailableError } from '../../src/cli/program.ts';
-import type { Json } from '../../src/json/types.ts';
+import type { Json } from '../../src/json/json.ts';
 import { DocumentError } from './operations.ts';
 import { BUNDLE, type Documents, fileOf } from './references.ts';
 

@@ -1,6 +1,6 @@
 /** Schemas of what is written as `name=value` pairs: an empty list or object has no pair at all. */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { withSubschemas } from '../../src/resources/schemas/keywords.ts';
 
 /**

@@ -7,7 +7,7 @@ import { type Command, Option } from 'commander';
 import release from '../../package.json' with { type: 'json' };
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { defineCommand, repeated, UsageError } from '../../src/cli/program.ts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { sampleInput } from '../dev/sample-input.ts';
 import { PROGRAM } from '../program-name.ts';
 import { findDocument, statusOf } from './look.ts';

@@ -3,7 +3,7 @@
 import { UsageError } from '../../src/cli/program.ts';
 import type { WrittenResource } from '../../src/config/document/document.ts';
 import { idOf } from '../../src/config/sections/short-form.ts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { amountFault } from '../import/prices.ts';
 
 /** A resource in the short form of the configuration. */

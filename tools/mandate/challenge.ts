@@ -1,6 +1,6 @@
 /** Reads the challenge that a mandate is made for, from an answer of the gateway. */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { named, readJson } from './files.ts';
 import type { Item, Merchant } from './maker/constraints.ts';
 import { hashOf } from './maker/tokens.ts';

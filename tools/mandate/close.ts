@@ -1,7 +1,7 @@
 /** `acg mandate close` and `direct`: mandates for the checkout of one challenge, as headers. */
 
 import { UsageError } from '../../src/cli/program.ts';
-import { keccak256 } from '../../src/crypto/keccak.ts';
+import { keccak256 } from '../../src/crypto/hash.ts';
 import { type ReadChallenge, readChallenge } from './challenge.ts';
 import { type Content, closedCheckout, closedPayment } from './maker/contents.ts';
 import { hopDraft, rootDraft } from './maker/drafts.ts';

@@ -1,7 +1,7 @@
 /** `acg mandate open`: the provider signs open mandates for an agent, and writes them to a file. */
 
 import { UsageError } from '../../src/cli/program.ts';
-import { isObject } from '../../src/json/types.ts';
+import { isObject } from '../../src/json/json.ts';
 import { type ReadChallenge, readChallenge } from './challenge.ts';
 import { named, readJson, writeNew } from './files.ts';
 import { limitsOf } from './limits.ts';

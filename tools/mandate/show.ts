@@ -1,7 +1,7 @@
 /** `acg mandate show`: prints headers, envelopes, presentations and receipts, token by token. */
 
 import { UsageError } from '../../src/cli/program.ts';
-import { isObject, type Json } from '../../src/json/types.ts';
+import { isObject, type Json } from '../../src/json/json.ts';
 import { readText } from './files.ts';
 import { hashOf } from './maker/tokens.ts';
 import type { Options } from './options.ts';

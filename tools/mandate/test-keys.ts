@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { NoInputError } from '../../src/cli/program.ts';
 import { readSigningKey, type SigningKey } from '../../src/crypto/signing-key.ts';
-import { isObject } from '../../src/json/types.ts';
+import { isObject } from '../../src/json/json.ts';
 import { readJson, readText, writeNew } from './files.ts';
 
 /** `TEST` in each name: never to be trusted outside of tests. */

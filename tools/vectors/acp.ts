@@ -7,7 +7,7 @@ import {
   REQUEST_NAMES,
   validatorOf,
 } from '../../src/adapters/acp/validation/validator.ts';
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { Members, readJson } from './members.ts';
 
 const LOOSENED: ReadonlySet<string> = new Set(RELAXED.wire);

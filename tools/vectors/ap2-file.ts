@@ -1,7 +1,7 @@
 /** Reads a file of AP2 vectors (ap2 15): a merchant, and cases with their expected results. */
 
 import type { PublicJwk } from '../../src/crypto/signing-key.ts';
-import type { Json, JsonObject } from '../../src/json/types.ts';
+import type { Json, JsonObject } from '../../src/json/json.ts';
 import { CHECKOUT_PROFILE } from '../../src/mandates/ap2/checkout.ts';
 import { type IssuerSettings, staticIssuer } from '../../src/mandates/ap2/issuers.ts';
 import type { Ap2Profile, Purchase, PurchasePayment } from '../../src/mandates/ap2/purchase.ts';

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { UnavailableError } from '../../src/cli/program.ts';
 import { ERRORS } from '../../src/errors.ts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { createIssuedCheckouts } from '../../src/mandates/ap2/checkout.ts';
 import { createTrustedIssuers } from '../../src/mandates/ap2/issuers.ts';
 import { REASONS, type Reason } from '../../src/mandates/ap2/reasons.ts';

@@ -1,7 +1,7 @@
 /** Reads files of vectors member by member, so that an error names what is wrong in the file. */
 
 import { readFileSync } from 'node:fs';
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 
 /** @throws the error of the system, or one that names the file */
 export function readJson(path: string): Json {

@@ -1,8 +1,7 @@
 /** Finds what is signed in the documents that a buyer has kept. */
 
-import { canonicalJson } from '../../src/json/canonical.ts';
+import { canonicalJson, isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { parseStrictJson } from '../../src/json/strict.ts';
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { NotGenuine, type Signed } from './signed.ts';
 
 /** Signed texts, and the document that they were found in; a text alone has none. */

@@ -1,8 +1,7 @@
 /** Verifies what a gateway signed for a buyer: receipts and offers of x402, and statements. */
 
 import { hash, type KeyObject, verify } from 'node:crypto';
-import { canonicalJson } from '../../src/json/canonical.ts';
-import { isObject, type JsonObject } from '../../src/json/types.ts';
+import { canonicalJson, isObject, type JsonObject } from '../../src/json/json.ts';
 import { keysOfDidDocument } from '../../src/mandates/ap2/did.ts';
 import { type KeysById, keysOfJwks } from '../../src/mandates/ap2/keys.ts';
 import { decodeBase64url, readToken } from '../../src/mandates/ap2/sd-jwt.ts';

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { prepare } from '../../spec/support/debian.ts';
 import { locked } from '../../spec/support/locked.ts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 
 export interface PublicDocument {
   readonly name: string;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { WrittenResource } from '../../src/config/document/document.ts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { DOCUMENTS, readDocument } from './documents.ts';
 import { failuresOf, importDocument, runDocument } from './run.ts';
 

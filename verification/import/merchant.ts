@@ -11,7 +11,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import express, { type ErrorRequestHandler, type Express } from 'express';
 import { middleware } from 'express-openapi-validator';
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { KNOWN_FORMATS } from '../../src/resources/schemas/ajv.ts';
 
 /** Their members have names of the document, not of OpenAPI. */

@@ -5,7 +5,7 @@ import { type ConfigObject, NO_CHAIN } from '../../spec/support/config.ts';
 import { openGateway, type TestGateway } from '../../spec/support/gateway.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
 import type { WrittenResource } from '../../src/config/document/document.ts';
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { FORM_TYPE } from '../../src/resources/backend-request.ts';
 import { resolveReference } from '../../src/resources/schemas/keywords.ts';
 import { templateParameters } from '../../src/resources/url-template.ts';

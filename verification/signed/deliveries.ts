@@ -12,7 +12,7 @@ import { callTool } from '../../spec/adapters/mcp/post.ts';
 import { CURRENCY } from '../../spec/support/config.ts';
 import { inPlaceRequest, soldInPlace } from '../../spec/support/in-place.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
 import { inputDigest } from '../../src/payments/settlement/terms.ts';
 import { checkTogether, readKept } from '../../tools/verify-receipt/documents.ts';
 import { checkAnswer, type FindKey, keysOfDid, keysOfSet, readSigned } from '../../tools/verify-receipt/signed.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { didDocument, publicJwk } from '../../src/crypto/signing-key.ts';
-import { canonicalJson } from '../../src/json/canonical.ts';
-import type { JsonObject } from '../../src/json/types.ts';
+import type { JsonObject } from '../../src/json/json.ts';
+import { canonicalJson } from '../../src/json/json.ts';
 import { judge } from '../../tools/verify-receipt/command.ts';
 import { type FindKey, keysOfDid, keysOfSet } from '../../tools/verify-receipt/signed.ts';
 import {

@@ -5,7 +5,7 @@ import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import release from '../../../package.json' with { type: 'json' };
 import { agentCard } from '../../../src/adapters/a2a/agent-card.ts';
 import { readSigningKey, signDocument } from '../../../src/crypto/signing-key.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import type { ListedResource } from '../../../src/resources/listing.ts';
 import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { type Answered, ask } from '../../e2e/ask.ts';

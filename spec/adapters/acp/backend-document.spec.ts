@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { checkDocument, type DocumentFault, hasRawHtml } from '../../../src/adapters/acp/backend-document.ts';
 import type { Operation } from '../../../src/checkouts/operations.ts';
-import { isObject, type JsonObject } from '../../../src/json/types.ts';
+import { isObject, type JsonObject } from '../../../src/json/json.ts';
 import { openCheckouts } from '../../support/acp/checkouts.ts';
 import { EDITS, type Fault } from '../../support/acp/faults.ts';
 import { completeWith, withBackend, write } from './with-backend.ts';

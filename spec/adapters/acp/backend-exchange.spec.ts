@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { CheckoutCall } from '../../../src/adapters/acp/backend-service.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
 import { OPERATIONS, type Operation } from '../../../src/checkouts/operations.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { answer, rawBackend } from '../../backend/raw-backend.ts';
 import type { BackendCall } from '../../support/acp/checkout-backend.ts';
 import { EDITS, type Fault } from '../../support/acp/faults.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
 import { exchange, head } from '../../server/http/raw.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../../support/acp/checkout-backend.ts';

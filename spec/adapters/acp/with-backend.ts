@@ -9,7 +9,7 @@ import type { FinalAnswer } from '../../../src/checkouts/attempts.ts';
 import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../src/checkouts/operations.ts';
 import type { AcpBackend } from '../../../src/checkouts/settings.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../../support/acp/checkout-backend.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { toolPages } from '../../../src/adapters/mcp/tools.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import type { ListedResource } from '../../../src/resources/listing.ts';
 
 const SERVER = { name: 'shop', title: 'Shop', version: '1.0.0' };

@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import type { Changes } from '../document/document.ts';
 import { refusalsOf } from '../refusals.ts';
 

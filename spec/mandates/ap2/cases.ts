@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { createChainCache, createChainVerifier } from '../../../src/mandates/ap2/chain.ts';
 import type { TrustedIssuers } from '../../../src/mandates/ap2/issuers.ts';
 import type { Ap2Profile } from '../../../src/mandates/ap2/purchase.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import type { CartLine } from '../../../src/mandates/ap2/checkout.ts';
 import { assignable, MAX_REQUIREMENTS, type Requirement } from '../../../src/mandates/ap2/checkout-constraints.ts';
 import { Refused } from '../../../src/mandates/ap2/reasons.ts';

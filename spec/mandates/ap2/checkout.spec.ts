@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout.ts';
 import type { Purchase, PurchasePayment } from '../../../src/mandates/ap2/purchase.ts';
 import { type Changes, changed, withClaims, withMandate } from '../../support/ap2/hands.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { Json } from '../../../src/json/types.ts';
+import type { Json } from '../../../src/json/json.ts';
 import { didWebUrl, isDidKey, keysOfDidDocument, keysOfDidKey } from '../../../src/mandates/ap2/did.ts';
 import { UselessKeys } from '../../../src/mandates/ap2/keys.ts';
 import { issuerKey, leakedKey, multikeyOf } from './cases.ts';

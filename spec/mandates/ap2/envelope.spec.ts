@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Json } from '../../../src/json/types.ts';
+import type { Json } from '../../../src/json/json.ts';
 import { type CarriedMandate, carriedMember, readEnvelope } from '../../../src/mandates/ap2/envelope.ts';
 import type { Reason } from '../../../src/mandates/ap2/reasons.ts';
 import { refusalOf } from './cases.ts';

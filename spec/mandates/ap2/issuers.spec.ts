@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { describe, it, type TestContext } from 'node:test';
-import type { Json } from '../../../src/json/types.ts';
+import type { Json } from '../../../src/json/json.ts';
 import {
   createTrustedIssuers,
   type IssuerSettings,

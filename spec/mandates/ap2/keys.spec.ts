@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KeyObject } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { Json } from '../../../src/json/types.ts';
+import type { Json } from '../../../src/json/json.ts';
 import { checkoutKeysOf } from '../../../src/mandates/ap2/checkout.ts';
 import { staticIssuer } from '../../../src/mandates/ap2/issuers.ts';
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/json/json.ts';
 import type { Reason } from '../../../src/mandates/ap2/reasons.ts';
 import { referenceOf } from '../../../src/mandates/ap2/sd-jwt.ts';
 import type { Content } from '../../../tools/mandate/maker/contents.ts';

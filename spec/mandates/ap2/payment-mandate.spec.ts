@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { keccak256 } from '../../../src/crypto/keccak.ts';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import { keccak256 } from '../../../src/crypto/hash.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import {
   checkInstrument,
   type Frequency,

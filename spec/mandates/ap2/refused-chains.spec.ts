@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import { chainOf, discloseElement, hashOf, placeholder, sdJwt } from '../../../tools/mandate/maker/tokens.ts';
 import {
   changed,

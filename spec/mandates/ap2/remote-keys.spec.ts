@@ -5,7 +5,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout.ts';
 import { createTrustedIssuers, type IssuerTrust } from '../../../src/mandates/ap2/issuers.ts';
 import { type KeysById, keysOfJwks, UselessKeys } from '../../../src/mandates/ap2/keys.ts';

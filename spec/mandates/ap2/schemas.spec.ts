@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import checkoutSchema from '../../../schemas/ap2-checkout.schema.json' with { type: 'json' };
 import envelopeSchema from '../../../schemas/ap2-envelope.schema.json' with { type: 'json' };
 import { readSigningKey } from '../../../src/crypto/signing-key.ts';
-import type { Json } from '../../../src/json/types.ts';
+import type { Json } from '../../../src/json/json.ts';
 import { createCheckoutMint, createIssuedCheckouts } from '../../../src/mandates/ap2/checkout.ts';
 import { readEnvelope } from '../../../src/mandates/ap2/envelope.ts';
 import { createMint } from '../../support/ap2/mint.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { BrowserContextOptions } from 'playwright-core';
-import { newCallId } from '../../../src/events/call-id.ts';
+import { newCallId } from '../../../src/events/event.ts';
 import { type ConsolePage, luminance, openConsole, setupOf } from './console-page.ts';
 import { animationOf, background, cutTexts, faintTexts, overflow, uncovered } from './in-page.js';
 import { makeCalls, oldReceipt } from './sample-calls.ts';

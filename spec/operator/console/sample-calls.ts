@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { newCallId } from '../../../src/events/call-id.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
+import { newCallId } from '../../../src/events/event.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { eventsUntil } from '../../support/records.ts';
 import type { Testbed } from '../../support/testbed.ts';

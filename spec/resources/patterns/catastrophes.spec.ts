@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it } from 'node:test';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { patternFault } from '../../../src/resources/patterns/linear.ts';
 import { object, resourceOf } from '../resources.ts';
 import { CATASTROPHES, type Catastrophe } from './catastrophes.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { closeSchema } from '../../../src/resources/schemas/closed-objects.ts';
 import { createEngine } from '../../../src/resources/schemas/engine.ts';
 import { textFault } from '../../../src/resources/schemas/schema-check.ts';

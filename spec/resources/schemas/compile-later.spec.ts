@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/json/json.ts';
 import { createCompiler, mayCompileLater } from '../../../src/resources/schemas/ajv.ts';
 import { closeSchema } from '../../../src/resources/schemas/closed-objects.ts';
 import { createEngine } from '../../../src/resources/schemas/engine.ts';

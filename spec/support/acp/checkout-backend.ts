@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
-import { isObject, type JsonObject } from '../../../src/json/types.ts';
+import { isObject, type JsonObject } from '../../../src/json/json.ts';
 import { type HttpExchange, serveHttp } from '../http-server.ts';
 import { openCheckouts } from './checkouts.ts';
 import { behave, type Fault, sendDocument } from './faults.ts';

@@ -1,7 +1,7 @@
 /** The state machine of the sample checkout backend: what each operation does to a session. */
 
 import type { Operation } from '../../../src/checkouts/operations.ts';
-import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/json/json.ts';
 import { type CartItem, documentOf, type Session, SOLD_OUT } from './session.ts';
 
 /** An answer of the backend: a status and a document, a session or an Error. */

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { isObject, type JsonObject } from '../../../src/json/types.ts';
+import { isObject, type JsonObject } from '../../../src/json/json.ts';
 import type { CheckoutAnswer } from './checkouts.ts';
 
 /** A fault of one call. `acts`: whether the backend first does what the call asks for. */

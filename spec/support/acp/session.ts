@@ -1,6 +1,6 @@
 /** A session of the sample checkout backend and the document that shows it. */
 
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 
 /** One checkout, as the backend stores it. */
 export interface Session {

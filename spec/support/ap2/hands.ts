@@ -1,6 +1,6 @@
 /** Changes to single tokens, with which specs forge mandates. */
 
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import type { Content } from '../../../tools/mandate/maker/contents.ts';
 import { type Draft, type Signer, sdJwt, signDraft } from '../../../tools/mandate/maker/tokens.ts';
 

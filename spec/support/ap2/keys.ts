@@ -2,7 +2,7 @@
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import type { PublicJwk } from '../../../src/crypto/signing-key.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import type { Algorithm } from '../../../src/mandates/ap2/keys.ts';
 import type { PublicPoint } from '../../../tools/mandate/maker/contents.ts';
 import type { Signer } from '../../../tools/mandate/maker/tokens.ts';

@@ -1,8 +1,8 @@
 /** The purchase, the profile and the time for which test mandates are made. */
 
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../src/json/canonical.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
+import { canonicalJson } from '../../../src/json/json.ts';
 import type { Ap2Profile, Purchase } from '../../../src/mandates/ap2/purchase.ts';
 
 /** When tests of mandates take place: 2026-11-20T12:00:00Z, unix seconds. */

@@ -1,6 +1,6 @@
 /** What a test mandate is to be like, for `mint.ts`. */
 
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import type { Ap2Profile, Purchase } from '../../../src/mandates/ap2/purchase.ts';
 import { type Constraint, reference } from '../../../tools/mandate/maker/constraints.ts';
 import type { Signer } from '../../../tools/mandate/maker/tokens.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import { resourceOf as compiled } from '../../resources/resources.ts';
 import { imported, inputOf, resourceOf, TABLES, type Taken } from './openapi.ts';
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import { runImport } from '../../../tools/import/command.ts';
 import { type ConfigObject, NO_CHAIN } from '../../support/config.ts';
 import { openGateway, type TestGateway } from '../../support/gateway.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import type { WrittenResource } from '../../../src/config/document/document.ts';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import { type Import, type ImportOptions, importOpenApi } from '../../../tools/import/import.ts';
 
 const USUAL: ImportOptions = {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { createTrustedIssuers, staticIssuer } from '../../../src/mandates/ap2/issuers.ts';
 import { withClaims, withDisclosureTexts, withMandate } from '../../support/ap2/hands.ts';
 import { createMint, type Mint } from '../../support/ap2/mint.ts';

@@ -2,7 +2,7 @@
 
 import { Router } from 'express';
 import { KEY_SET_PATH, readSigningKey, type SigningKey, signDocument } from '../../crypto/signing-key.ts';
-import type { Json, JsonObject } from '../../json/types.ts';
+import type { Json, JsonObject } from '../../json/json.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { asksForMandate, describedWithPrice, exampleInput, type ListedResource } from '../../resources/listing.ts';
 import { CARD_PATH } from '../../resources/published.ts';

@@ -3,7 +3,7 @@
  * a refusal becomes a JSON-RPC error.
  */
 
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import type { CarriedMandate } from '../../mandates/ap2/envelope.ts';
 import type { CarriedProof } from '../../payments/settlement/verifier.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/keywords.ts';

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Response } from 'express';
 import { errorEnvelope, type GatewayError } from '../../errors.ts';
-import { isObject } from '../../json/types.ts';
+import { isObject } from '../../json/json.ts';
 import type { Challenge } from '../../payments/x402/wire/challenge.ts';
 import { NONCE_ALREADY_USED } from '../../payments/x402/wire/reasons.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';

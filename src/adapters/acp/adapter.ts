@@ -9,7 +9,7 @@ import type { AttemptEnd, FinalAnswer, KeyedEnd } from '../../checkouts/attempts
 import type { createIdempotency } from '../../checkouts/machine.ts';
 import type { Access, Sessions } from '../../checkouts/sessions.ts';
 import type { AcpClient, AcpSettings } from '../../checkouts/settings.ts';
-import { isObject, type Json } from '../../json/types.ts';
+import { isObject, type Json } from '../../json/json.ts';
 import { type CallIds, idsOf, note, noteOutcome, type Outcome, onceClosed } from '../../server/http/access-record.ts';
 import { belowMount, ownersOf, rawPath, readHeader } from '../../server/http/request.ts';
 import { clientGone, sendText } from '../../server/http/respond.ts';

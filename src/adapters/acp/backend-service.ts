@@ -10,7 +10,7 @@ import { isRefusal } from '../../checkouts/claim-table.ts';
 import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
 import type { EventType } from '../../events/event.ts';
 import { type EventFacts, type EventSink, openJournal } from '../../events/journal.ts';
-import type { JsonObject } from '../../json/types.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { type Contradiction, compileDocumentSchemas, type DocumentFault } from './backend-document.ts';

@@ -2,7 +2,7 @@
 
 import { ACP_VERSION } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings } from '../../checkouts/settings.ts';
-import type { JsonObject } from '../../json/types.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { type StaticDocument, staticDocument } from '../../resources/static-document.ts';
 import { validatorOf } from './validation/validator.ts';
 

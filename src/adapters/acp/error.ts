@@ -4,7 +4,7 @@
  */
 
 import { asGatewayError, type ErrorCode, GatewayError, RETRY_AFTER_SECONDS } from '../../errors.ts';
-import type { JsonObject } from '../../json/types.ts';
+import type { JsonObject } from '../../json/json.ts';
 
 /** `type` of the Error document (acp 6). Authentication has none: that is `invalid_request`. */
 type AcpErrorType = 'invalid_request' | 'processing_error' | 'service_unavailable';

@@ -2,7 +2,7 @@
 
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
-import { isObject } from '../../json/types.ts';
+import { isObject } from '../../json/json.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
 import { readJsonBody, singleHeader } from '../../server/http/request.ts';

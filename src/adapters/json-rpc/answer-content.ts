@@ -1,7 +1,7 @@
 /** Holds a backend's whole answer within the memory budget, as content for a JSON-RPC message. */
 
 import { ANSWER_BUFFER_BYTES, type BackendAnswer, BackendError } from '../../backend/backend-exchange.ts';
-import type { Json } from '../../json/types.ts';
+import type { Json } from '../../json/json.ts';
 import type { Admitted } from '../../limiter.ts';
 import type { Relayed } from '../../pipeline/call.ts';
 import { isEncoded, isJsonType } from '../../server/http/request.ts';

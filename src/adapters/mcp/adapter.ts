@@ -4,7 +4,7 @@
  */
 
 import type { RequestHandler, Response } from 'express';
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { invokeUrl } from '../../payments/x402/wire/challenge.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';

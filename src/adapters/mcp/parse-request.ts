@@ -3,7 +3,7 @@
  * path serves it belongs to.
  */
 
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import type { MirroredParameter } from '../../resources/tool-form.ts';
 import type { HeaderReading } from '../../server/http/request.ts';
 import {

@@ -2,7 +2,7 @@
 
 import type { Response } from 'express';
 import { errorEnvelope } from '../../errors.ts';
-import { isObject, type Json } from '../../json/types.ts';
+import { isObject, type Json } from '../../json/json.ts';
 import type { ResponseWriter } from '../../pipeline/call.ts';
 import type { Resource } from '../../resources/resource.ts';
 import type { AnswerBudget } from '../../server/limits/load-shedding.ts';

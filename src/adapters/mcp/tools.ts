@@ -1,7 +1,7 @@
 /** Resources as MCP tools: the pages of `tools/list`, and the result of `server/discover`. */
 
 import { createHash } from 'node:crypto';
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER, sameValue } from '../../resources/schemas/keywords.ts';
 import { type Era, META_SERVER_INFO } from './parse-request.ts';

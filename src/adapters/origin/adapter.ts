@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
-import { isObject, type JsonObject } from '../../json/types.ts';
+import { isObject, type JsonObject } from '../../json/json.ts';
 import { type InPlaceRoute, inPlaceOf } from '../../passthrough/route.ts';
 import { inPlaceUrl } from '../../payments/x402/wire/challenge.ts';
 import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';

@@ -1,7 +1,7 @@
 /** The check of the gateway that runs here: it sells what the configuration says, to this payee. */
 
 import type { GatewayConfig } from '../../config/document/config.ts';
-import { isObject, type Json } from '../../json/types.ts';
+import { isObject, type Json } from '../../json/json.ts';
 import type { ListedResource } from '../../resources/listing.ts';
 import { localAddress } from '../gateway-client.ts';
 import { bodyText, httpGet } from '../http-get.ts';

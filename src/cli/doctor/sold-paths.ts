@@ -1,7 +1,7 @@
 /** The check of sold paths: whether the backend has what the configuration sells. */
 
 import type { GatewayConfig } from '../../config/document/config.ts';
-import { isObject } from '../../json/types.ts';
+import { isObject } from '../../json/json.ts';
 import { memberPath } from '../../problems/problem.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { exampleInput } from '../../resources/listing.ts';

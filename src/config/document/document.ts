@@ -3,7 +3,7 @@
  * make format from schemas/config.schema.json, whose texts tell what each key means.
  */
 
-import type { Json, JsonObject } from '../../json/types.ts';
+import type { Json, JsonObject } from '../../json/json.ts';
 
 /** A resource as a file has it. */
 export type WrittenResource = Partial<Omit<ResourceDocument, 'backend'>> &

@@ -1,6 +1,6 @@
 /** `payments.x402`: where the money goes, on which chain, and the rules of real money. */
 
-import { checksumAddress } from '../../crypto/keccak.ts';
+import { checksumAddress } from '../../crypto/hash.ts';
 import { KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
 import { isPublishedAccount, isPublishedKey } from '../../payments/x402/evm/account.ts';
 import { domainSeparator } from '../../payments/x402/evm/eip3009.ts';

@@ -5,7 +5,7 @@
  */
 
 import type { KeyObject } from 'node:crypto';
-import type { Json, JsonObject } from '../../json/types.ts';
+import type { Json, JsonObject } from '../../json/json.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import type { IssuerRole, KeyChoice, TrustedIssuers } from './issuers.ts';
 import { type ImportedKeys, publicKeyOf, type VerificationKey, verifySignature } from './keys.ts';

@@ -1,6 +1,6 @@
 /** Compares a checkout with the constraints of an open checkout mandate (ap2 7.6, step 13). */
 
-import type { Json, JsonObject } from '../../json/types.ts';
+import type { Json, JsonObject } from '../../json/json.ts';
 import type { CartLine, CheckoutClaims } from './checkout.ts';
 import { readMerchants } from './payment-mandate.ts';
 import { checkHas, identity, list, named, object, readConstraints, text, whole } from './readers.ts';

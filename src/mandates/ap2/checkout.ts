@@ -5,7 +5,7 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import { type PublicJwk, signingKey as readKey, type SigningKey } from '../../crypto/signing-key.ts';
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import { publicKeyOf, type VerificationKey, verifySignature } from './keys.ts';
 import { type Ap2Profile, inputHash, type Purchase, type PurchasePayment, sameAddress, unitsOf } from './purchase.ts';

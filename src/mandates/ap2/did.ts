@@ -1,7 +1,7 @@
 /** Issuers named by a DID: a `did:key` is its key, the document of a `did:web` is fetched. */
 
 import { ECDH } from 'node:crypto';
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { type KeysById, oneForEachId, readJwk, readPublicKey, UselessKeys } from './keys.ts';
 
 const DID_KEY = 'did:key:';

@@ -4,7 +4,7 @@
  */
 
 import type { X509Certificate } from 'node:crypto';
-import type { JsonObject } from '../../json/types.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { keysOfDidDocument } from './did.ts';
 import { type KeysById, keysOfJwks, readStaticKeys, type VerificationKey } from './keys.ts';
 import { createRemoteKeys, type KeyFetcher, KeysUnavailable, type RemoteKeys } from './remote-keys.ts';

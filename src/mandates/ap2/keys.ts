@@ -4,7 +4,7 @@
  */
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { Refused } from './reasons.ts';
 import { decodeBase64url } from './sd-jwt.ts';
 

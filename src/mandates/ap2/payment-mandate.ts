@@ -3,9 +3,9 @@
  * (ap2 2.1, ap2 2.2), and compares it with the purchase, its checkout mandate and its limits.
  */
 
-import { keccak256 } from '../../crypto/keccak.ts';
-import { canonicalJson } from '../../json/canonical.ts';
-import type { Json, JsonObject } from '../../json/types.ts';
+import { keccak256 } from '../../crypto/hash.ts';
+import type { Json, JsonObject } from '../../json/json.ts';
+import { canonicalJson } from '../../json/json.ts';
 import type { Recurrence } from '../register.ts';
 import type { Segment, VerifiedChain } from './chain.ts';
 import { type Ap2Profile, minorUnitsOfNumber, type Purchase, type PurchasePayment, sameAddress } from './purchase.ts';

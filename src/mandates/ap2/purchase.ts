@@ -4,8 +4,8 @@
  */
 
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../json/canonical.ts';
-import type { JsonObject } from '../../json/types.ts';
+import type { JsonObject } from '../../json/json.ts';
+import { canonicalJson } from '../../json/json.ts';
 import type { CheckoutKeySettings } from './checkout.ts';
 import type { IssuerSettings } from './issuers.ts';
 

@@ -1,6 +1,6 @@
 /** Reads the members of a mandate, and its constraints by a table of readers. */
 
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { Refused } from './reasons.ts';
 
 /** 9999-12-31T23:59:59Z in unix seconds: a time in milliseconds is beyond it (ap2 9). */

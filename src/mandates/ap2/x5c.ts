@@ -1,7 +1,7 @@
 /** Keys out of certificate chains in the head of a token (RFC 7515, 4.1.6), and their limits. */
 
 import { createHash, X509Certificate } from 'node:crypto';
-import type { Json } from '../../json/types.ts';
+import type { Json } from '../../json/json.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import { readPublicKey, type VerificationKey } from './keys.ts';
 

@@ -2,8 +2,7 @@
 
 import { type RequestHandler, Router } from 'express';
 import { GatewayError } from '../../errors.ts';
-import { CALL_ID } from '../../events/call-id.ts';
-import { EVENT_TYPES, type EventFeed } from '../../events/event.ts';
+import { CALL_ID, EVENT_TYPES, type EventFeed } from '../../events/event.ts';
 import { EVENT_ID } from '../../events/page.ts';
 import { RECEIPT_ID, type ReceiptBook } from '../../receipts/receipt.ts';
 import { allowOnly, ownersOf, readHeader } from '../../server/http/request.ts';

@@ -1,7 +1,7 @@
 /** The buyer's token (contract 4.5): how it is made and read, and the keys that it is made with. */
 
 import { hkdfSync, randomBytes, randomFillSync, timingSafeEqual } from 'node:crypto';
-import { type HmacPads, hmacPads, hmacSha256 } from '../../crypto/hmac.ts';
+import { type HmacPads, hmacPads, hmacSha256 } from '../../crypto/hash.ts';
 
 /**
  * Every 402 carries a token, and official clients echo it beside the proof. A proof is public

@@ -4,7 +4,7 @@
  */
 
 import { channel } from 'node:diagnostics_channel';
-import { newId } from '../../events/call-id.ts';
+import { newId } from '../../events/event.ts';
 import { LinkedList, type Place } from '../../linked-list.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import type { Holder, PaymentLedger, PaymentRecord, Reserve } from '../ledger/ledger.ts';

@@ -5,7 +5,7 @@
 
 import type { BackendRequest } from '../../backend/backend-exchange.ts';
 import { isSealed } from '../../crypto/seal.ts';
-import type { JsonObject } from '../../json/types.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';
 import { FORGOTTEN_IN, opens } from '../ledger/table.ts';
 import { type ReadToken, tokenText } from '../pricing/buyer-token.ts';

@@ -8,7 +8,7 @@
  */
 
 import { type HeldConnection, type Sale, statusClass, wireReason } from '../../backend/backend-exchange.ts';
-import { newId } from '../../events/call-id.ts';
+import { newId } from '../../events/event.ts';
 import { Counts, type Limiter } from '../../limiter.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
-import type { JsonObject } from '../../json/types.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { Purchase } from '../../mandates/ap2/purchase.ts';
 import { type AcceptedMandate, REASONS, type Reason, type RefusedMandate } from '../../mandates/ap2/reasons.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';

@@ -11,7 +11,7 @@ import { ANSWER_BUFFER_BYTES } from '../../backend/backend-exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
 import { GatewayError } from '../../errors.ts';
 import { protocolOf } from '../../events/event.ts';
-import type { JsonObject } from '../../json/types.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES, type PaymentRecord } from '../../payments/ledger/ledger.ts';

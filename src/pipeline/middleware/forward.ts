@@ -20,7 +20,7 @@ import {
 import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
 import { type ErrorDetails, GatewayError, type ToldByBackend } from '../../errors.ts';
 import { protocolOf } from '../../events/event.ts';
-import type { Json } from '../../json/types.ts';
+import type { Json } from '../../json/json.ts';
 import type { DeliveryRecorder, Undelivered } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../../payments/ledger/table.ts';

@@ -1,7 +1,7 @@
 /** The validators of inputs, what is wrong with a schema itself, and when a schema is compiled. */
 
 import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { memberPath } from '../../problems/problem.ts';
 import { FORMATS } from '../patterns/formats.ts';
 import { matchesMetaSchema } from './compiled.ts';

@@ -1,6 +1,6 @@
 /** Turns a checked schema into the form that is enforced and published: its objects are closed. */
 
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { compilePattern } from '../patterns/linear.ts';
 import { sameValue, withSubschemas } from './keywords.ts';
 

@@ -1,6 +1,6 @@
 /** The JSON Schema keywords that are enforced, and the walk through the schemas behind them. */
 
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 
 /** The dialect, by the name of its meta-schema. */
 export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';

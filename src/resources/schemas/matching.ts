@@ -1,7 +1,7 @@
 /** What validators do with patterns, formats and equal items: all in linear time. */
 
-import { canonicalJson } from '../../json/canonical.ts';
-import type { Json } from '../../json/types.ts';
+import type { Json } from '../../json/json.ts';
+import { canonicalJson } from '../../json/json.ts';
 import { FORMATS } from '../patterns/formats.ts';
 import { linearRegExp } from '../patterns/linear.ts';
 import { MAX_MATCHED_LENGTH } from './closed-objects.ts';

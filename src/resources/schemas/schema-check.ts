@@ -1,6 +1,6 @@
 /** Checks the schemas and texts that an operator writes: a keyword is enforced, or refused here. */
 
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { nearest } from '../../problems/nearest.ts';
 import { memberPath } from '../../problems/problem.ts';
 import { patternFault } from '../patterns/linear.ts';

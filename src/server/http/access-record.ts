@@ -6,8 +6,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { ErrorCode } from '../../errors.ts';
-import { newCallId, newId } from '../../events/call-id.ts';
 import type { Channel } from '../../events/event.ts';
+import { newCallId, newId } from '../../events/event.ts';
 import { belowMount, rawPath, readHeader } from './request.ts';
 
 /** The codes of ACP's Error document that the gateway sends (acp 13.4); a bug is INTERNAL_ERROR. */

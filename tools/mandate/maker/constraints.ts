@@ -1,6 +1,6 @@
 /** The constraints of open test mandates (ap2 2.2). */
 
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 import { type Disclosure, discloseElement, placeholder } from './tokens.ts';
 
 /** One constraint, with its disclosures. */

@@ -1,6 +1,6 @@
 /** The contents of test mandates (ap2 2.1), before they are put into tokens. */
 
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import type { Constraint, Merchant } from './constraints.ts';
 import { type Disclosure, discloseMember, hashOf } from './tokens.ts';
 

@@ -1,6 +1,6 @@
 /** Puts the content of a test mandate into a token: the root of a chain, or a hop (ap2 3). */
 
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import type { Content } from './contents.ts';
 import { type Draft, discloseElement, hashOf, placeholder, type Signer } from './tokens.ts';
 

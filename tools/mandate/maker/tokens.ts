@@ -1,7 +1,7 @@
 /** Makes and signs the tokens of test mandates: disclosures, SD-JWTs, chains and envelopes. */
 
 import { createHash, randomBytes } from 'node:crypto';
-import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../src/json/json.ts';
 
 /** The signer of a token: a provider, a user, an agent. */
 export interface Signer {

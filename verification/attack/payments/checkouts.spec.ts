@@ -7,7 +7,7 @@ import {
   openCheckoutTestbed,
 } from '../../../spec/adapters/acp/testbed.ts';
 import type { Answered } from '../../../spec/e2e/ask.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { attack, times } from '../catalogue.ts';
 
 const AT_ONCE = times(12, 60);

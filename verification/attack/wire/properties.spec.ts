@@ -3,7 +3,7 @@ import { describe } from 'node:test';
 import fc from 'fast-check';
 import { object, resourceOf } from '../../../spec/resources/resources.ts';
 import { canonicalPosition, comparePositions, EVENT_ID } from '../../../src/events/page.ts';
-import { canonicalJson } from '../../../src/json/canonical.ts';
+import { canonicalJson } from '../../../src/json/json.ts';
 import { JsonError, parseStrictJson } from '../../../src/json/strict.ts';
 import { AmountError, formatAmount, parseAmount } from '../../../src/payments/pricing/amount.ts';
 import { decodeProof } from '../../../src/payments/x402/wire/proof.ts';

@@ -7,7 +7,7 @@ import type { Answered } from '../../../spec/e2e/ask.ts';
 import type { GatewayProcess } from '../../../spec/support/gateway-process.ts';
 import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
 import type { KeyedOperation } from '../../../src/checkouts/operations.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { asked, callFor, type Ground, KEYED_OPERATIONS, type KeyedCall, read, type Site } from './ground.ts';
 
 /**

@@ -15,7 +15,7 @@ import { type GatewayProcess, prepareGateway } from '../../../spec/support/gatew
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import type { CheckoutStep } from '../../../src/checkouts/attempts.ts';
 import { type KeyedOperation, OPERATION_RULES, OPERATIONS, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
-import type { JsonObject } from '../../../src/json/types.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 import { halted } from '../steps/site.ts';
 

@@ -7,7 +7,7 @@ import {
   type DocumentName,
   validatorOf,
 } from '../../../../src/adapters/acp/validation/validator.ts';
-import type { Json, JsonObject } from '../../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../../src/json/json.ts';
 import { createWith, ITEM, SESSION } from './vectors.ts';
 
 const WIRE: readonly Build[] = ['wire', 'wire-quantity'];

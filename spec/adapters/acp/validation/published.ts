@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formatsPlugin from 'ajv-formats';
 import type { DocumentName } from '../../../../src/adapters/acp/validation/validator.ts';
-import type { Json, JsonObject } from '../../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../../src/json/json.ts';
 
 const SHARED = join(import.meta.dirname, '../../../../../shared');
 const addFormats = formatsPlugin.default ?? formatsPlugin;

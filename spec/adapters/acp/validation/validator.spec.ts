@@ -8,7 +8,7 @@ import {
   REQUEST_NAMES,
   validatorOf,
 } from '../../../../src/adapters/acp/validation/validator.ts';
-import { isObject, type Json, type JsonObject } from '../../../../src/json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../../src/json/json.ts';
 import { FORMATS } from '../../../../src/resources/patterns/formats.ts';
 import { patternFault } from '../../../../src/resources/patterns/linear.ts';
 import { readCorpus } from '../../../../tools/vectors/acp.ts';

@@ -1,5 +1,5 @@
 import type { DocumentName } from '../../../../src/adapters/acp/validation/validator.ts';
-import type { Json, JsonObject } from '../../../../src/json/types.ts';
+import type { Json, JsonObject } from '../../../../src/json/json.ts';
 
 /** Valid and invalid values of one member, which show each of its rules from both sides. */
 export interface Kind {

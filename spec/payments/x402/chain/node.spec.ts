@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { type Client, encodeAbiParameters, encodeEventTopics, numberToHex, parseAbiParameters } from 'viem';
 import { getCode, getLogs, getTransactionCount } from 'viem/actions';
-import type { Json } from '../../../../src/json/types.ts';
+import type { Json } from '../../../../src/json/json.ts';
 import { createChain, findPayment } from '../../../../src/payments/x402/chain/chain.ts';
 import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
 import {

@@ -4,7 +4,7 @@
  */
 
 import type { ErrorObject } from 'ajv/dist/2020.js';
-import type { Json } from '../../../json/types.ts';
+import type { Json } from '../../../json/json.ts';
 import { createEngine, referenceTo } from './engine.ts';
 import type { Build, DocumentName } from './validator.ts';
 

@@ -15,7 +15,7 @@ import money from '../../../../schemas/acp/2026-04-17/money.schema.json' with { 
 import order from '../../../../schemas/acp/2026-04-17/order.schema.json' with { type: 'json' };
 import request from '../../../../schemas/acp/2026-04-17/request.schema.json' with { type: 'json' };
 import session from '../../../../schemas/acp/2026-04-17/session.schema.json' with { type: 'json' };
-import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/json.ts';
 import { FORMATS } from '../../../resources/patterns/formats.ts';
 import { linearRegExp } from '../../../resources/patterns/linear.ts';
 import { hasEqualItems } from './equal-items.ts';

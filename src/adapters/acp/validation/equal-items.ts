@@ -3,8 +3,8 @@
  * holds as code import it by this path (engine.ts), without the compiler of the schemas.
  */
 
-import { canonicalJson } from '../../../json/canonical.ts';
-import type { Json } from '../../../json/types.ts';
+import type { Json } from '../../../json/json.ts';
+import { canonicalJson } from '../../../json/json.ts';
 
 /**
  * Whether two items are equal as JSON, in one pass: to compare every pair of one body takes

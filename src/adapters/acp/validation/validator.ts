@@ -4,7 +4,7 @@
  */
 
 import type { ErrorObject } from 'ajv/dist/2020.js';
-import { isObject, type Json } from '../../../json/types.ts';
+import { isObject, type Json } from '../../../json/json.ts';
 import { MatchBudgetError, withMatchBudget } from '../../../resources/patterns/linear.ts';
 import { compiledOf } from './compiled.ts';
 

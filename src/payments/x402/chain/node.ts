@@ -20,7 +20,7 @@ import {
 } from 'viem';
 import { getBlock } from 'viem/actions';
 import { decodeFunctionResult, encodeFunctionData, numberToHex } from 'viem/utils';
-import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../../json/json.ts';
 import { ASSET_ABI, lowerHex } from '../evm/eip3009.ts';
 import { createJsonPeer, OversizedAnswer, peersInOrder } from './http-json.ts';
 

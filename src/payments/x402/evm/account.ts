@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
-import { keccak256 } from '../../../crypto/keccak.ts';
+import { keccak256 } from '../../../crypto/hash.ts';
 import { LOCAL_CHAIN_ID } from '../../pricing/networks.ts';
 import { bytesHex, hexBytes, WORD_BYTES } from './eip3009.ts';
 

@@ -16,7 +16,7 @@ import {
   sliceHex,
   toFunctionSelector,
 } from 'viem/utils';
-import { keccak256 } from '../../../crypto/keccak.ts';
+import { keccak256 } from '../../../crypto/hash.ts';
 import type { Eip3009Authorization } from '../wire/types.ts';
 
 export const WORD_BYTES = 32;

@@ -1,6 +1,6 @@
 /** One facilitator over HTTP, and the API of x402 v2 that it speaks (x402 4.2). */
 
-import { isObject, type Json } from '../../../json/types.ts';
+import { isObject, type Json } from '../../../json/json.ts';
 import { createJsonPeer, type JsonAnswer, type JsonPeer, type JsonRequest } from '../chain/http-json.ts';
 import { isTransactionHash } from '../chain/node.ts';
 import { type CdpKey, cdpToken, readCdpKey } from '../wire/cdp-token.ts';

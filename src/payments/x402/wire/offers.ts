@@ -1,6 +1,6 @@
 /** The offers of all paid resources: made at start, read by every call with a price. */
 
-import type { Json } from '../../../json/types.ts';
+import type { Json } from '../../../json/json.ts';
 import type { Pricing } from '../../pricing/amount.ts';
 import type { BuyerTokens, OfferedTerms } from '../../pricing/buyer-token.ts';
 import {

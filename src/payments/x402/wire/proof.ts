@@ -4,8 +4,8 @@
  */
 
 import { createHash } from 'node:crypto';
+import { isObject, type Json, type JsonObject } from '../../../json/json.ts';
 import { readStrictJson } from '../../../json/strict.ts';
-import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
 

@@ -1,6 +1,14 @@
-/** The canonical form of JSON, from which digests and comparisons are made. */
+/** JSON: the type of parsed input that is not validated further, and the canonical form. */
 
-import type { Json } from './types.ts';
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+
+export interface JsonObject {
+  readonly [key: string]: Json;
+}
+
+export function isObject(value: Json | undefined): value is JsonObject {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
 
 /**
  * RFC 8785 (JCS): one spelling for equal JSON values, so that a digest depends on the value alone.

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { canonicalJson } from '../../src/json/canonical.ts';
-import type { Json } from '../../src/json/types.ts';
+import type { Json } from '../../src/json/json.ts';
+import { canonicalJson } from '../../src/json/json.ts';
 
 /** The same value with the members of every object in another order. */
 function shuffled(value: Json): Json {

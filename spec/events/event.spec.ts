@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CALL_ID, calledAtMs, newCallId, newId } from '../../src/events/call-id.ts';
+import { CALL_ID, calledAtMs, newCallId, newId } from '../../src/events/event.ts';
 
 describe('the id of a call', () => {
   it('is unique, has the time at which the call came in, and sorts by it', () => {
