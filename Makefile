@@ -41,7 +41,7 @@ attack: $(INSTALLED) ## the adversary suite: every known attack, and the table o
 mutants: $(INSTALLED) ## removes one check of the mandate verifier at a time: each must flip a test; ARGS="--checks" for whole checks only
 	@node verification/mandates/mutants.ts $(ARGS)
 
-slips: $(INSTALLED) ## whether something sold runs unpaid in any of 3,600 spellings with merchants of 27 kinds; ARGS="--only Koa"
+slips: $(INSTALLED) ## whether something sold runs unpaid in any of 3,600 spellings, with merchants of 27 kinds, gunicorn, daphne and Next.js (330 MB the first time); ARGS="--only Koa"
 	@node verification/passthrough/main.ts $(ARGS)
 
 verify-quick: $(INSTALLED) ## what proves the system at length, as short as it goes: ten minutes

@@ -1,7 +1,9 @@
+/** The gateway of the slip table: what it is configured to sell, and how it decides. */
+
 /** The gateway of the slip table: its configuration, and what a request passes in front of it. */
 
 import { stringify } from 'yaml';
-import { CURRENCY, worldConfig } from '../../spec/support/config.ts';
+import { type ConfigObject, CURRENCY, worldConfig } from '../../spec/support/config.ts';
 import { openGateway, type TestGatewayParts } from '../../spec/support/gateway.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
 import { openRoutes } from '../../src/app/open-routes.ts';
@@ -10,7 +12,7 @@ import type { RequestLine, Route } from '../../src/passthrough/route.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 
 /** One sold operation: its template, and one target that names it plainly. */
-interface SoldOperation {
+export interface SoldOperation {
   readonly id: string;
   readonly method: 'GET' | 'POST';
   readonly template: string;
@@ -31,15 +33,23 @@ interface Entrance {
   close(): Promise<void>;
 }
 
+/** What a gateway sells, and what of its passthrough is configured. */
+export interface Sale {
+  readonly operations: readonly SoldOperation[];
+  readonly passthrough: ConfigObject;
+}
+
+const SALE: Sale = { operations: SOLD, passthrough: {} };
+
 export type RouteOf = (req: RequestLine) => Route;
 
 /**
  * A gateway that sells what the merchant sells, and passes everything else on. Nothing of the table
  * reaches a chain: an unpaid call ends before it would.
  */
-function saleParts(merchantPort: number): TestGatewayParts {
+function saleParts(merchantPort: number, { operations, passthrough }: Sale = SALE): TestGatewayParts {
   const samples = Object.keys(sampleResources(CURRENCY)).map((id) => [id, undefined]);
-  const sold = SOLD.map((operation) => [operation.id, resourceOf(operation)]);
+  const sold = operations.map((operation) => [operation.id, resourceOf(operation)]);
   return {
     backendUrl: `http://127.0.0.1:${merchantPort}`,
     chain: {
@@ -50,7 +60,7 @@ function saleParts(merchantPort: number): TestGatewayParts {
     },
     facilitator: { mode: 'remote', url: 'http://127.0.0.1:9' },
     overrides: {
-      backend: { passthrough: { enabled: true, exclude: [] } },
+      backend: { passthrough: { enabled: true, exclude: [], ...passthrough } },
       resources: Object.fromEntries([...samples, ...sold]),
     },
   };
@@ -85,7 +95,7 @@ export function routesOf(merchantPort: number): RouteOf {
 }
 
 /** The whole gateway in front of a merchant. */
-export async function openSaleGateway(merchantPort: number): Promise<Entrance> {
-  const { url, close } = await openGateway(saleParts(merchantPort));
+export async function openSaleGateway(merchantPort: number, sale: Sale = SALE): Promise<Entrance> {
+  const { url, close } = await openGateway(saleParts(merchantPort, sale));
   return { port: Number(new URL(url).port), close };
 }

@@ -7,6 +7,7 @@
 import { parseArgs } from 'node:util';
 import { guardCosts } from './guard-cost.ts';
 import { harmlessCases } from './harmless.ts';
+import { measureSite, SITES } from './sites.ts';
 import { casesOf, caseText, MERCHANTS, measureRow, type Row } from './slips.ts';
 import { spellings } from './spellings.ts';
 
@@ -36,12 +37,27 @@ for (const kind of MERCHANTS.filter(({ name }) => name.includes(values.only))) {
   say(`| ${[row.merchant, row.bare.executed.length, row.guarded.executed.length, passed].join(' | ')} |`);
 }
 
+say('\nreal sites: requests with header fields and second names\n');
+say('| site | requests | reach what is sold without the gateway | with it | not named | harmless as before | of |');
+say(`|${' --- |'.repeat(7)}`);
+const siteFaults: string[] = [];
+for (const kind of SITES.filter(({ name }) => name.includes(values.only))) {
+  const { requests, bare, leaked, unnamed, changed, harmless: all } = await measureSite(kind);
+  say(
+    `| ${[kind.name, requests, bare.length, leaked.length, unnamed.length, all - changed.length, all].join(' | ')} |`,
+  );
+  if (bare.length === 0) siteFaults.push(`${kind.name} gives nothing away`);
+  for (const one of leaked) siteFaults.push(`${kind.name} gave it unpaid: ${JSON.stringify(one)}`);
+  for (const one of unnamed) siteFaults.push(`${kind.name}: no reason for ${JSON.stringify(one)}`);
+  for (const target of changed) siteFaults.push(`${kind.name} is not answered as before: ${target}`);
+}
+
 say('\nharmless requests that are refused while something is sold');
 for (const one of rows[0]?.harmless.refusedByRule ?? []) say(`  ${one.expected}: ${caseText(one)}`);
 say('\ncost of the decision, microseconds, beside new URL of the same target in the same run');
 for (const { name, guard, url } of guardCosts()) say(`  ${name.padEnd(32)} ${guard.toFixed(1)}  ${url.toFixed(1)}`);
 
-const faults = rows.flatMap(faultsOf);
+const faults = [...rows.flatMap(faultsOf), ...siteFaults];
 say(faults.length === 0 ? '\nnothing sold ran unpaid' : `\n${faults.length} faults`);
 for (const fault of faults) say(`  ${fault}`);
 process.exitCode = faults.length === 0 ? 0 : 1;

@@ -1,6 +1,6 @@
 /**
  * The merchant of an emulated pod: `node merchant-main.ts <port> [<milliseconds before it
- * listens>]`. It answers GET and POST after the time that the path names, and SIGTERM ends
+ * listens>] [<host>]`. It answers GET and POST after the time that the path names, and SIGTERM ends
  * it at once, with everything that it has in hand: the worst, and a common, merchant.
  */
 
@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Longest time before an answer, milliseconds. */
 const MAX_WAIT_MS = 30_000;
 
-const [, , port = '0', late = '0'] = process.argv;
+const [, , port = '0', late = '0', host = '127.0.0.1'] = process.argv;
 let well = true;
 const server = createServer(async (request, response) => {
   for await (const _ of request);
@@ -24,4 +24,4 @@ const server = createServer(async (request, response) => {
 });
 process.on('SIGTERM', () => process.exit(0));
 await delay(Number(late));
-server.listen(Number(port), '127.0.0.1', () => process.stdout.write('listening\n'));
+server.listen(Number(port), host, () => process.stdout.write('listening\n'));

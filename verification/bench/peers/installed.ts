@@ -1,11 +1,7 @@
 /** The peers that no test needs: `make bench` installs them once, below `.cache`. */
 
-import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { installLocked } from '../../npm-folder.ts';
 import {
   type Contestant,
   INPUT_SCHEMA,
@@ -20,9 +16,6 @@ import manifest from './installed/package.json' with { type: 'json' };
 
 const SOURCES = join(import.meta.dirname, 'installed');
 const FOLDER = join(import.meta.dirname, '../../../.cache/bench-peers');
-/** Says which lockfile the folder was installed from. */
-const MARK = '.installed';
-const INSTALL_TIMEOUT_MS = 300_000;
 
 type Peer = keyof typeof manifest.dependencies;
 
@@ -34,29 +27,11 @@ let ready: Promise<unknown> | undefined;
 
 /** Installs what the lockfile of the peers names, unless it is there. @throws NotAvailable */
 function install(): Promise<unknown> {
-  ready ??= installLocked().catch((cause: unknown) => {
+  ready ??= installLocked(SOURCES, FOLDER).catch((cause: unknown) => {
     const [line = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n').slice(-3);
     throw new NotAvailable(`the peers could not be installed: ${line}`);
   });
   return ready;
-}
-
-async function installLocked(): Promise<void> {
-  const hash = createHash('sha256');
-  for (const file of ['package.json', 'package-lock.json']) hash.update(await readFile(join(SOURCES, file)));
-  const version = hash.digest('hex');
-  const mark = join(FOLDER, MARK);
-  if (!existsSync(mark) || (await readFile(mark, 'utf8')) !== version) {
-    const work = `${FOLDER}-${process.pid}`;
-    await rm(work, { recursive: true, force: true });
-    await cp(SOURCES, work, { recursive: true });
-    await promisify(execFile)('npm', ['ci', '--loglevel=error'], { cwd: work, timeout: INSTALL_TIMEOUT_MS });
-    await writeFile(join(work, MARK), version);
-    await rm(FOLDER, { recursive: true, force: true });
-    await rename(work, FOLDER);
-  }
-  // The packages are kept, the programs are those of this checkout.
-  await cp(SOURCES, FOLDER, { recursive: true });
 }
 
 /** The program of an installed peer. `own`: further variables that it reads. */

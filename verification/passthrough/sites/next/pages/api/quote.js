@@ -1,0 +1,3 @@
+export default function quote(_req, res) {
+  res.json({ text: 'GOODS' });
+}

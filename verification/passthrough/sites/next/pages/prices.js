@@ -1,0 +1,4 @@
+export const getServerSideProps = async () => ({ props: { text: 'GOODS' } });
+export default function Prices({ text }) {
+  return text;
+}

@@ -1,0 +1,4 @@
+export const getServerSideProps = async ({ params }) => ({ props: { text: `GOODS of ${params.city}` } });
+export default function Report({ text }) {
+  return text;
+}
