@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isOfService, startHousekeeping } from '../../src/app/store-keeping.ts';
+import { isOfService, requireService, startHousekeeping } from '../../src/app/store-keeping.ts';
+import type { GatewayConfig } from '../../src/config/document/config.ts';
+import { ConfigError } from '../../src/problems/problem.ts';
 import type { TrimmedReceipts } from '../../src/receipts/receipt.ts';
+import type { Store } from '../../src/store/documents/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import type { Log } from '../../src/telemetry/log/log.ts';
 import type { LabelledFact } from '../../src/telemetry/metrics/metrics.ts';
 
 /** Housekeeping with the steps of the test, and what it shows and logs. */
@@ -84,6 +88,39 @@ describe('housekeeping', () => {
     assert.equal(lines.length, 1);
     await store.close();
   });
+});
+
+/** The store's answer to whose it is; undefined: none comes. */
+const OWNERS: readonly (readonly [what: string, own: string, known: string | undefined, Store['name'], end: string])[] =
+  [
+    ['this service', 'https://shop.example', 'https://shop.example', 'redis', 'opens'],
+    ['this service before it moved', 'https://shop.example', 'https://old.example', 'redis', 'opens'],
+    ['another service', 'https://shop.example', 'https://other.example', 'sqlite', 'is refused'],
+    ['a trial on another port', 'http://127.0.0.1:8402', 'http://localhost:9402', 'sqlite', 'opens'],
+    ['another service on this machine', 'http://127.0.0.1:8402', 'http://localhost:9402', 'redis', 'is refused'],
+    ['a service that it does not tell', 'https://shop.example', undefined, 'redis', 'opens with a warning'],
+  ];
+
+describe('a store', () => {
+  for (const [what, publicBaseUrl, known, name, end] of OWNERS)
+    it(`on ${name} of ${what} ${end}`, async () => {
+      const warnings: unknown[] = [];
+      const agree = async () => known ?? Promise.reject(new Error('away'));
+      const merchant = { id: 'shop', publicBaseUrl, formerBaseUrls: ['https://old.example'] };
+      const required = requireService(
+        { name, secrets: { agree } } as unknown as Store,
+        merchant as unknown as GatewayConfig['merchant'],
+        { warn: (fields: unknown) => void warnings.push(fields) } as unknown as Log,
+      );
+      if (end !== 'is refused') await required;
+      else
+        await assert.rejects(
+          required,
+          (error) =>
+            error instanceof ConfigError && /publicBaseUrl: is .*shop in this store is the/.test(error.message),
+        );
+      assert.equal(warnings.length, end === 'opens with a warning' ? 1 : 0);
+    });
 });
 
 describe('a purchase of this service', () => {

@@ -9,6 +9,7 @@ import { openGateway, type TestGateway, type TestGatewayParts } from '../support
 import { eventually, receiptWhen } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
 import { openTestbed, proofFor as signedProof, type Testbed } from '../support/testbed.ts';
+import { bring } from './bring.ts';
 import { found } from './proofs.ts';
 
 type Call = { readonly id: string; readonly input: object; readonly proof?: string; readonly requestId?: string };
@@ -141,4 +142,21 @@ for (const [store, storage] of Object.entries({
           assert.equal(testbed.backend.executions(key), executed);
           assert.equal((await testbed.income()) - income, UNITS, 'no second settlement');
         });
+
+    it('removed: a request that may be repeated is made before its buyer comes back, and its answer is kept', async () => {
+      const input = { failures: 1 };
+      const proof = await proofFor('flaky', input);
+      const requestId = `first-${randomUUID()}`;
+      await answerTo(gateway, 'http', { id: 'flaky', input, proof, requestId });
+      const receipt = await undelivered(requestId);
+      await reopen({ flaky: undefined });
+      const { replayKey = '' } = receipt.payment ?? {};
+      await eventually(async () => {
+        const record = await gateway.store.ledger.read(replayKey);
+        return record?.reason === 'answer_kept' ? record : undefined;
+      }, 'the answer to be kept');
+      const answer = await bring(gateway, 'flaky', input, { proof });
+      assert.deepEqual([answer.status, answer.payment?.receiptId], [200, receipt.id]);
+      assert.equal(testbed.backend.executions(backendIdempotencyKey(replayKey)), 2);
+    });
   });

@@ -7,7 +7,8 @@ import { verifyOfferSignatureJWS, verifyReceiptMatchesOffer } from '@x402/extens
 import type { JsonObject } from '../../src/json/json.ts';
 import { receiptId as newReceiptId } from '../../src/receipts/receipt.ts';
 import { openSignedShop, purchaseOf, type SignedShop } from '../../verification/signed/deliveries.ts';
-import type { Testbed } from '../support/testbed.ts';
+import { receiptWhen } from '../support/records.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { bring } from './bring.ts';
 
 /** An answer with what stands before and behind its body. */
@@ -208,5 +209,29 @@ describe('signed offers', () => {
     const info = bought.payment?.extensions?.['offer-receipt']?.info as { receipt: never } | undefined;
     const decoded = { ...offer, signedOffer: offers[0], format: 'jws', acceptIndex: 0 } as never;
     assert.ok(verifyReceiptMatchesOffer(info?.receipt as never, decoded, [shop.buyer.address]));
+  });
+});
+
+describe('a gateway without a key of receipts', () => {
+  let testbed: Testbed;
+  before(async () => {
+    testbed = await openTestbed();
+  });
+  after(() => testbed?.close());
+
+  it('answers without a trailer and a statement, whatever its caller takes', async () => {
+    const proof = await testbed.proof('greeting');
+    const headers = { 'payment-signature': proof, te: 'trailers', 'x-request-id': 'unsigned' };
+    const answer = await invoke(testbed, 'greeting', {}, headers);
+    assert.equal(answer.headers['trailer'], undefined);
+    assert.equal(answer.headers['content-length'], String(answer.length));
+    const response = responseOf(answer.headers['payment-response']);
+    assert.ok(!('extensions' in response));
+    assert.ok(!('digests' in (await receiptWhen(testbed.gateway, 'unsigned', true))));
+    const id = String(response['receiptId']);
+    const state = await fetch(`${testbed.gateway.url}/api/purchases/${id}`, {
+      headers: { 'payment-signature': proof },
+    });
+    assert.equal(((await state.json()) as JsonObject)['message'], 'No such route.');
   });
 });

@@ -128,4 +128,27 @@ describe('opening the rail', () => {
     assert.equal(approving.calls.length, 0);
     await rail.close();
   });
+
+  for (const [what, other] of Object.entries({
+    network: { network: 'eip155:1337' },
+    asset: { asset: `0x${'3'.repeat(40)}` },
+  }))
+    it(`leaves a payment of another ${what} as it is: no facilitator is sent it`, async () => {
+      const facilitator = { mode: 'remote', url: approving.url, auth: { type: 'none' }, fallbacks: [] } as const;
+      const rail = await createRail(config({ facilitator }), silentLog);
+      const asked = approving.calls.length;
+      const proof = await genuineProof(freshAccount(), terms);
+      const offer = { ...offerFor(terms), ...other };
+      const answers = [
+        await rail.verify(proof, offer),
+        await rail.settle(proof, offer, async () => undefined),
+        await rail.reconcile(proof, offer),
+      ];
+      assert.deepEqual(
+        answers.map(({ kind }) => kind),
+        ['unavailable', 'uncertain', 'unknown'],
+      );
+      assert.equal(approving.calls.length, asked);
+      await rail.close();
+    });
 });

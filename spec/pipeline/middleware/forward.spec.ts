@@ -6,9 +6,10 @@ import {
   BackendError,
   type Exchange,
   failureCode,
+  TOO_LARGE,
   Undeliverable,
 } from '../../../src/backend/backend-exchange.ts';
-import type { DeliveryRecorder } from '../../../src/payments/delivery/delivery-recorder.ts';
+import type { DeliveryRecorder, Undelivered } from '../../../src/payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { WorkFailure } from '../../../src/payments/settlement/settlement-request.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
@@ -74,6 +75,28 @@ describe('the mandate of a free call that is forwarded', () => {
     });
 });
 
+describe('a free call that is forwarded', () => {
+  it('ends at the backend when its caller leaves', async () => {
+    const { signal: left } = new AbortController();
+    const send: Exchange = async (_request, { signal }) => {
+      assert.equal(signal, left);
+      return ANSWER;
+    };
+    assert.equal((await passed(forward(send, {} as DeliveryRecorder), free({ left }).res)).went, true);
+  });
+
+  for (const [status, retryable] of [
+    [302, false],
+    [404, false],
+    [500, true],
+  ] as const)
+    it(`and answered with ${status} is ${retryable ? '' : 'not '}to be tried again`, async () => {
+      const send = async () => ({ ...ANSWER, status });
+      const { error } = await passed(forward(send, {} as DeliveryRecorder), free().res);
+      assert.deepEqual([error?.code, error?.retryable], ['BACKEND_ERROR', retryable]);
+    });
+});
+
 describe('a paid call that is forwarded', () => {
   const record = { payId: 'p', state: 'settled', changedAt: 0, payer: '0xpayer', receiptId: 'receipt' };
   const paid = (held?: { readonly exchange: Exchange }) =>
@@ -92,17 +115,21 @@ describe('a paid call that is forwarded', () => {
     assert.deepEqual([went, call.call().stage], [true, 'answered']);
   });
 
-  for (const [title, exchange, requestWritten] of [
-    ['answered with a failure', async () => ({ ...ANSWER, status: 404 }), true],
-    ['never sent', failing(new BackendError('unreachable', false)), false],
+  for (const [title, exchange, requestWritten, repeatable] of [
+    ['answered with a failure', async () => ({ ...ANSWER, status: 404 }), true, true],
+    ['never sent', failing(new BackendError('unreachable', false)), false, true],
+    ['answered with too much, which no repetition changes', failing(new BackendError(TOO_LARGE, true)), true, false],
   ] as const)
     it(`${title}: undelivered, and BACKEND_ERROR`, async () => {
-      const written: unknown[] = [];
+      const recorded: unknown[] = [];
       const deliveries = {
-        undelivered: async (_record: object, facts: { requestWritten: boolean }) => written.push(facts.requestWritten),
+        undelivered: async (_record: object, facts: Undelivered) =>
+          recorded.push([facts.requestWritten, facts.repeatable]),
       } as unknown as DeliveryRecorder;
       const { error } = await passed(forward(exchange, deliveries), paid().res);
-      assert.deepEqual([error?.code, error?.retryable, written], ['BACKEND_ERROR', true, [requestWritten]]);
+      assert.deepEqual([error?.code, error?.retryable], ['BACKEND_ERROR', repeatable]);
+      assert.equal(error?.details?.retryUntil !== undefined, repeatable);
+      assert.deepEqual(recorded, [[requestWritten, repeatable]]);
     });
 
   it('with a kept answer is not sent again', async () => {

@@ -78,6 +78,10 @@ describe('recovery of the payer', () => {
       }
     }
   });
+
+  it('needs an engine: without one the start fails', async () => {
+    await assert.rejects(prepareRecovery([]), AggregateError);
+  });
 });
 
 async function reference(hash: string, signature: string): Promise<string | undefined> {
