@@ -83,6 +83,8 @@ describe('a resource that is sold in place', () => {
     for (const { adapter, resourceId } of events) assert.deepEqual([adapter, resourceId], ['http', 'market_report']);
     const metrics = await readMetrics(gateway.managementUrl);
     assert.match(metrics, /acg_calls_total\{resource="market_report",channel="origin",outcome="delivered"\} 1/);
+    const log = gateway.logLines.join('');
+    assert.ok(log.includes('"path":"/reports/{city}"') && !log.includes('Berlin'), log);
   });
 
   it('is bought by the official client for axios, whose body and path are UTF-8', async () => {

@@ -34,6 +34,9 @@ describe('a merchant that is away around a settlement', () => {
   });
   const reachable = async (): Promise<number | undefined> =>
     (await scrape(testbed.gateway.managementUrl)).get('acg_backend_reachable');
+  const warned = async (): Promise<unknown> =>
+    (await scrape(testbed.gateway.managementUrl)).get('acg_component_status{component="backend"}');
+  const logged = (text: string): boolean => testbed.gateway.logLines.some((line) => line.includes(`"${text}`));
   const back = async (): Promise<void> => {
     returned = await startSampleBackend({ port: Number(new URL(testbed.backend.url).port) });
     returned.release();
@@ -63,8 +66,10 @@ describe('a merchant that is away around a settlement', () => {
       }
       assert.equal(await testbed.income(), 0n);
       assert.deepEqual(await testbed.gateway.store.ledger.due(10), []);
+      assert.deepEqual([await warned(), logged('the backend cannot be reached')], [1, true]);
       await back();
       while ((await reachable()) !== 1) await pause(20);
+      assert.deepEqual([await warned(), logged('the backend can be reached')], [0, true]);
       const sold = await send(testbed.gateway, call);
       assert.equal(sold.code, undefined, sold.raw);
       assert.ok((await testbed.income()) > 0n);

@@ -60,7 +60,7 @@ describe('a proof is believed only when all of it is right', () => {
       assert.deepEqual(events[1]?.data, { reason });
     });
 
-  describe('a proof with fields that the official schema tolerates', () => {
+  describe('a proof that is spelled otherwise', () => {
     let official: Facilitator;
     before(async () => {
       official = await startFacilitator(testbed.chain);
@@ -86,6 +86,20 @@ describe('a proof is believed only when all of it is right', () => {
         for (const { body } of sent) {
           assert.doesNotMatch(JSON.stringify(body), /surprise|unknown-member|null/);
         }
+      });
+
+    // No base64 has 8,193 characters.
+    for (const [length, status] of [
+      [8_192, 200],
+      [8_194, 402],
+    ] as const)
+      it(`of ${length} bytes is answered ${status}`, async () => {
+        const json = Buffer.from(await testbed.proof('market_report', INPUT), 'base64').toString();
+        const spelled = Buffer.from(json.padEnd(Math.floor((length * 3) / 4))).toString('base64');
+        const proof = spelled.replace(/=+$/, '');
+        assert.equal(proof.length, length);
+        const answer = await testbed.gateway.invoke('market_report', INPUT, { 'payment-signature': proof });
+        assert.equal(answer.status, status);
       });
   });
 

@@ -271,7 +271,10 @@ rows(
 describe('behind the path of a base URL', () => {
   const parts: Partial<Parts> = {
     pathPrefix: '/shop/v1',
-    operations: [operation('GET', '/shop/v1/reports/{city}', { id: 'report' })],
+    operations: [
+      operation('GET', '/shop/v1/reports/{city}', { id: 'report' }),
+      operation('GET', '/shop/v1/prices.csv'),
+    ],
   };
   rows(
     'alone',
@@ -285,7 +288,7 @@ describe('behind the path of a base URL', () => {
       '400 path_spelling': ['GET /Reports/Berlin'],
       '400 request_target': ['GET /..\\internal', 'GET http://shop.example/reports/Berlin'],
       pass: ['GET /reports', 'GET /x'],
-      404: ['GET /admin'],
+      404: ['GET /prices.csv', 'GET /admin'],
     },
     parts,
   );

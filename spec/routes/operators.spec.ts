@@ -10,8 +10,8 @@ const GUARDED = ROUTES.filter(({ auth }) => auth === 'operator token').map(({ pa
 
 describe('operator tokens', () => {
   const world = sharedRoutes({ server: { adminTokenNext: NEXT_TOKEN } });
-  const get = (path: string, name: string, authorization?: string) => {
-    const headers: Sent['headers'] = authorization === undefined ? {} : { authorization };
+  const get = (path: string, name: string, authorization?: string, header = 'authorization') => {
+    const headers: Sent['headers'] = authorization === undefined ? {} : { [header]: authorization };
     return send(world().agents, 'GET', path, { headers: { ...headers, ...client(name) } });
   };
 
@@ -51,6 +51,16 @@ describe('operator tokens', () => {
     it(`${rule} is no token`, async () => {
       for (const path of GUARDED)
         await get(`${path}${query}`, rule, authorization).expect(401).expect(envelope('UNAUTHORIZED'));
+    });
+
+  for (const [header, value] of [
+    ['cookie', `token=${OPERATOR_TOKEN}`],
+    ['x-authorization', `Bearer ${OPERATOR_TOKEN}`],
+    ['x-api-key', OPERATOR_TOKEN],
+    ['proxy-authorization', `Bearer ${OPERATOR_TOKEN}`],
+  ] as const)
+    it(`a token in ${header} is none`, async () => {
+      for (const path of GUARDED) await get(path, header, value, header).expect(401).expect(envelope('UNAUTHORIZED'));
     });
 
   it('a limit beyond the largest is clamped', async () => {

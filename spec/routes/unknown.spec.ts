@@ -46,6 +46,19 @@ describe('a route whose setting is missing', () => {
     });
 });
 
+describe('an adapter at another mount', () => {
+  const world = sharedRoutes({ protocols: { mcp: { mountPath: '/tools' } } });
+
+  it('is served there, and not at its usual one', async () => {
+    const sent = {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+    };
+    await send(world().agents, 'POST', '/tools', sent).expect(200);
+    await send(world().agents, 'POST', '/mcp', sent).expect(404).expect(envelope('NOT_FOUND'));
+  });
+});
+
 /** Near to routes, and none. */
 const NOWHERE = [
   ...['//', '/nowhere', '/favicon.ico', '/robots.txt', '/index.html', '/api', '/api/', '/.well-known'],

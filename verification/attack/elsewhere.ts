@@ -186,7 +186,7 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['B1 I11', '413 goes out with the first byte too many of an endless upload, which is not drained'],
     ['P7', '${what} behind running calls is refused behind their answers'],
     ['H5', 'may have two proofs of 8 KiB in its head, but no 33 KiB'],
-    ['P7', 'with Upgrade: h2c is served as a plain request, and tunnels nothing'],
+    ['P7', 'with Upgrade: ${protocol} is served as a plain request, and tunnels nothing'],
   ],
   'spec/server/limits/client-address.spec.ts': [['D4', 'a header of 32 KiB is read from its end only']],
   'spec/server/limits/rates.spec.ts': [['D3', 'of more clients than are remembered cost no more memory']],

@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import { before, describe, it } from 'node:test';
-import { clientsByToken } from '../../../src/adapters/acp/adapter.ts';
+import express, { type ErrorRequestHandler } from 'express';
+import request from 'supertest';
+import { acpAdapter, clientsByToken } from '../../../src/adapters/acp/adapter.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
+import { Slots } from '../../../src/server/limits/load-shedding.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/limits/rates.ts';
 import { closeOf, dial, exchange, head, received } from '../../server/http/raw.ts';
 import { readMetrics } from '../../support/read-metrics.ts';
@@ -261,6 +264,33 @@ describe('checkout calls beyond their limit', () => {
     const served = async () => ((await askAcp(limited.gateway.url)).status === 201 ? true : undefined);
     await eventually(served, 'a free slot');
     assert.ok(limited.backend.session(`cs_${sessions + 1}`), 'the call of the caller that left came to its end');
+  });
+
+  it('are counted until their connection is done, also when their work ends first', async () => {
+    const slots = [new Slots(1), new Slots(2)];
+    const held = () => slots.map((each) => each.inFlight());
+    const parts = {
+      ...{ mountPath: '/acp', entrance: [], guesses: {}, slots, fence: { up: () => false } },
+      settings: { clients: [{ id: 'assistant', tokens: [TOKEN] }] },
+      gate: { accepting: () => true, begin: () => () => undefined },
+      shedding: () => undefined,
+      entered(step: string) {
+        if (step === 'validate') throw new Error('the work ends');
+      },
+    };
+    const app = express().use(acpAdapter(parts as unknown as Parameters<typeof acpAdapter>[0]));
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    const answer: ErrorRequestHandler = (_error, _req, res, _next) =>
+      void res.once('close', resolve).status(500).json(held());
+    const { body } = await request(app.use(answer)).get('/acp/checkout_sessions/cs_1').set(rightHeaders('GET'));
+    await closed;
+    assert.deepEqual(
+      [body, held()],
+      [
+        [1, 1],
+        [0, 0],
+      ],
+    );
   });
 
   it('are refused when the whole gateway is full, after their token is compared', async () => {

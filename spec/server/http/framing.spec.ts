@@ -40,6 +40,7 @@ const REFUSED: Readonly<Record<string, readonly [bytes: string, reason: string]>
     'transfer_encoding',
   ],
   'a folded header': [`${invoke('cities', ['X-A: 1\r\n 2', LENGTH])}{}`, 'malformed_request'],
+  'a carriage return in a header': [`${invoke('cities', ['X-Request-Id: a\rb', LENGTH])}{}`, 'malformed_request'],
   'a line that is no request': ['GARBAGE\r\n\r\n{}', 'malformed_request'],
   'a space before the colon': [`${invoke('cities', ['Content-Length : 2'])}{}`, 'malformed_request'],
 };

@@ -47,19 +47,21 @@ describe('a request to the gateway', () => {
     assert.match(answer, /^HTTP\/1\.1 200 /);
   });
 
-  it('with Upgrade: h2c is served as a plain request, and tunnels nothing', async () => {
-    testbed.backend.forget();
-    const lines = [
-      'Connection: Upgrade, HTTP2-Settings, close',
-      'Upgrade: h2c',
-      'HTTP2-Settings: AAMAAABkAAQAAP__',
-      'Content-Length: 2',
-    ];
-    const answer = await exchange(testbed.gateway.url, [invoke('free_echo', lines), '{}']);
-    assert.match(answer, /^HTTP\/1\.1 200 /);
-    const raw = testbed.backend.requests[0]?.rawHeaders.join('|') ?? '';
-    assert.ok(!/upgrade|http2-settings/i.test(raw));
-  });
+  for (const [protocol, ...fields] of [
+    ['h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__'],
+    ['websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='],
+  ])
+    it(`with Upgrade: ${protocol} is served as a plain request, and tunnels nothing`, async () => {
+      testbed.backend.forget();
+      const connection = 'Connection: Upgrade, HTTP2-Settings, close';
+      const lines = [connection, `Upgrade: ${protocol}`, ...fields, 'Content-Length: 2'];
+      const smuggled = head(['GET /cities HTTP/1.1', 'Host: merchant']);
+      const answer = await exchange(testbed.gateway.url, [`${invoke('free_echo', lines)}{}${smuggled}`]);
+      assert.match(answer, /^HTTP\/1\.1 200 /);
+      const [request, ...others] = testbed.backend.requests;
+      assert.ok(!/upgrade|http2-settings|websocket/i.test(request?.rawHeaders.join('|') ?? ''));
+      assert.deepEqual([others, answer.split('HTTP/1.1').length], [[], 2]);
+    });
 
   it('has headers nominated by Connection, which reach no backend and weaken none of the gateway', async () => {
     testbed.backend.forget();

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
 import {
@@ -15,6 +16,8 @@ import {
   type WaitingCall,
 } from '../../../src/server/limits/load-shedding.ts';
 import { serveHttp } from '../../support/http-server.ts';
+import { openBareListener } from '../http/bare-listener.ts';
+import { closeOf, dial, invoke, received } from '../http/raw.ts';
 
 interface Asked {
   readonly fate: Fate;
@@ -163,6 +166,35 @@ describe('the load shedder', () => {
     });
 });
 
+describe('the connection of a call that is refused', () => {
+  for (const [title, fields, sent, rest, kept] of [
+    ['serves the next one, past the rest of a declared body', 'Content-Length: 4', '{}', '  ', true],
+    ['ends where the length of the body is not known', 'Transfer-Encoding: chunked', '2\r\n{}\r\n', '0\r\n\r\n', false],
+  ] as const)
+    it(title, async () => {
+      const limit = new ScriptedLimit();
+      const { loadShedder, close } = openLoadShedder(PARTS, limit);
+      const listener = await openBareListener([
+        (req, res, next) => void (loadShedder(req, res, () => undefined) === 'goes_on' && next()),
+      ]);
+      try {
+        const socket = await dial(listener.url);
+        const text = received(socket);
+        socket.write(invoke('a', [fields]) + sent);
+        while (!text().includes('GATEWAY_BUSY')) await once(socket, 'data');
+        limit.admitting = true;
+        socket.write(`${rest}${invoke('b', ['Connection: close', 'Content-Length: 2'])}{}`);
+        await closeOf(socket);
+        assert.match(text(), /^HTTP\/1\.1 503 /);
+        assert.equal(/^connection: close/im.test(text().split('GATEWAY_BUSY')[0] ?? ''), !kept);
+        assert.deepEqual(listener.served, kept ? ['POST /api/resources/b/invoke'] : []);
+      } finally {
+        listener.close();
+        close();
+      }
+    });
+});
+
 describe('an open load shedder, for an adapter that answers itself', () => {
   const parts = { ...PARTS, maxInFlight: 512 };
 
@@ -183,6 +215,27 @@ describe('an open load shedder, for an adapter that answers itself', () => {
     } finally {
       opened.close();
     }
+  });
+
+  it('tells how many calls it refused at most once a second, and the rest at its end', (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    let now = 0;
+    t.mock.method(performance, 'now', () => now);
+    const told: object[] = [];
+    const opened = openLoadShedder({ ...parts, busy: () => 0, onShed: (shed) => void told.push(shed) });
+    const shedding = opened.sheddingFor(new Slots(0));
+    const wait = (ms: number): void => {
+      now += ms;
+      t.mock.timers.tick(ms);
+    };
+    for (const ms of [900, 100, 2_000]) {
+      if (ms < 1_000) for (let call = 0; call < 3; call += 1) shedding();
+      wait(ms);
+      assert.deepEqual(told, ms === 900 ? [] : [{ overload: 0, in_flight: 6 }]);
+    }
+    shedding();
+    opened.close();
+    assert.deepEqual(told.slice(1), [{ overload: 0, in_flight: 1 }]);
   });
 
   it('frees and tells the slots of both that outlive the longest call', (t) => {

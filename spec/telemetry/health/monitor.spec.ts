@@ -22,7 +22,7 @@ describe('a backend that can be called past the gateway', () => {
 
   function watch(
     adapters: readonly string[],
-    facts: { bypassed: boolean; draining: boolean; faulty?: boolean },
+    facts: { bypassed: boolean; draining: boolean; faulty?: boolean; reachable?: boolean },
   ): Monitor {
     monitor = startMonitor({
       store: { name: 'sqlite', kind: 'store', look: async () => ({ found: 'ok' }) },
@@ -31,6 +31,7 @@ describe('a backend that can be called past the gateway', () => {
       adapters,
       gate: { draining: () => facts.draining },
       bypassed: () => facts.bypassed,
+      backendReachable: () => facts.reachable !== false,
       faulty: () => facts.faulty === true,
       onChange: () => undefined,
     });
@@ -45,6 +46,12 @@ describe('a backend that can be called past the gateway', () => {
     assert.ok(adapters.every(({ status }) => status === 'pass'));
     facts.bypassed = false;
     assert.deepEqual((await watched.readiness()).backend, { name: 'backend', status: 'pass' });
+  });
+
+  it('one that is away is warned of instead, and the process stays ready', async () => {
+    const watched = watch(['http'], { bypassed: true, draining: false, reachable: false });
+    const { ready, backend } = await watched.readiness();
+    assert.deepEqual([ready, backend], [true, { name: 'backend', status: 'warn', detail: 'backend-unreachable' }]);
   });
 
   it('a process that only a restart mends is not ready', async () => {
