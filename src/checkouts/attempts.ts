@@ -323,8 +323,8 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
    */
   const mustSettle = (operation: KeyedOperation, { otherKey, why }: EarlierAttempt): boolean =>
     (settings.merchant === 'read-back-only' && !ANSWERED.has(why)) ||
-    // Only a timeout shows that the backend takes longer than its time, and only a second complete
-    // could make a second order.
+    // The earlier attempt had another key. Only a timeout shows that the backend takes longer than
+    // its time, and only a second `completeCheckoutSession` could make a second order.
     (otherKey && why === 'timeout' && operation === 'completeCheckoutSession');
 
   return (run, granted, sentAt) =>

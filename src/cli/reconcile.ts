@@ -178,10 +178,10 @@ async function ownership({
 }
 
 /**
- * Whether the receipt of a payment that is not in the book was lost. A book over its bounds drops
- * delivered ones, and those must not come back as owed. While the ledger remembers payments it
- * shows which were delivered; after that, dropped and lost ones look alike. `paidMs`: milliseconds,
- * of its block. `trimmed`: the oldest and newest ids that were dropped.
+ * Whether the receipt of a payment may have been lost: its id is outside `trimmed`, or the payment
+ * is so young that the ledger still tells whether it was delivered. Otherwise the full book may
+ * have dropped it as delivered, and it must not come back as owed. `paidMs`: time of its block,
+ * milliseconds. `trimmed`: the oldest and newest ids that the book dropped.
  */
 export function wasLost(
   id: string,

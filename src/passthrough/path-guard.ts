@@ -191,7 +191,7 @@ const TERMINATOR = /[/;?#.\s\p{Cc}]/u;
 
 interface Node {
   readonly next: Map<string, Node>;
-  /** The tails behind the literals of the paths that end here. */
+  /** For each path whose last literal is this node: the segments that must still follow. */
   readonly tails: Tail[];
 }
 

@@ -330,7 +330,10 @@ function pathOf(pointer: string, input: Json): string {
   return path;
 }
 
-/** `$.a.b[0]`; other than plain names are quoted and long ones cut, so that a path is one line. */
+/**
+ * The path of a member, such as `$.a.b[0]`. Names that are not plain are quoted and long names are
+ * cut, so that a path fits on one line.
+ */
 export function instancePath(parent: string, member: string | number): string {
   if (typeof member === 'number') return `${parent}[${member}]`;
   const name = member.slice(0, MAX_NAME_LENGTH).toWellFormed();

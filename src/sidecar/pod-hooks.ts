@@ -9,7 +9,7 @@ import type { DrainSteps, Fence, Lifecycle } from './lifecycle.ts';
 
 /** How long `/release` waits for `/drain`, milliseconds: both start together, in either order. */
 export const DRAIN_ARRIVES_MS = 300;
-/** How long calls that cost nothing keep a backend that restarts alone, milliseconds. */
+/** How long the release of a backend that restarts alone waits for free exchanges, milliseconds. */
 export const FREE_CALLS_MS = 10_000;
 /** Between two looks at the calls that run, milliseconds. */
 const LOOK_EVERY_MS = 20;

@@ -20,7 +20,10 @@ const JSON_ONLY = ['application/json'];
 const MOST_SKILLS = 1_000;
 /** The name under which the card declares where a mandate goes (a2a 2). */
 const MANDATE_SCHEME = 'ap2Mandate';
-/** The contract of the data part, for which a skill of A2A 1.0 has no member. */
+/**
+ * The URI of the extension that tells what the data part of a message must hold: a skill of A2A 1.0
+ * has no member for that.
+ */
 const RESOURCES_EXTENSION = 'urn:agent-commerce:a2a:resources:1';
 
 interface CardParts {

@@ -117,8 +117,8 @@ export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
 }
 
 /**
- * Answers everything that is thrown below the mount with an Error document: the envelope of the
- * gateway's own routes never leaves it there.
+ * Answers each error of a request below the mount with an Error document of ACP, never with the
+ * error envelope of the gateway's own routes.
  */
 export function acpFailures(
   mountPath: string,

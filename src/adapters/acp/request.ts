@@ -227,7 +227,7 @@ export async function readBody(
 
 /**
  * Holds bodies to the schema of their operation; the result throws AcpError invalid_request_body,
- * with the path of the first fault. The schemas are compiled here, not under the first call.
+ * with the path of the first fault. The schemas are compiled here, not during the first call.
  */
 export function bodyChecks(build: Build): (operation: Operation, body: Json) => void {
   const validators = new Map<string, Validator>(

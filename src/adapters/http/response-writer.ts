@@ -197,7 +197,7 @@ function sendThrough(
   });
 }
 
-/** Counts the bytes of a paid answer that the connection has taken. */
+/** `Sent`, writable: `sendAfter` counts what came of a paid answer and what it sent on. */
 type Sending = { -readonly [Name in keyof Sent]: Sent[Name] };
 
 /**

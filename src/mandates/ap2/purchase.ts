@@ -48,7 +48,7 @@ export interface Purchase {
   readonly resourceId: string;
   /** The resource's name, the title of the one line item. */
   readonly title: string;
-  /** As received, without the reserved members. */
+  /** The input as the caller sent it, without the members `_payment` and `_authorization`. */
   readonly input: JsonObject;
   /** Display units as configured; `0` for a free resource. */
   readonly price: { readonly amount: string; readonly currency: string };

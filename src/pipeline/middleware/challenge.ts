@@ -80,7 +80,10 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ['insufficient_funds', 'the payer does not hold the amount'],
 ]);
 
-/** Inputs above this are not bound: their canonical form costs more than a challenge, bytes. */
+/**
+ * Largest input that a buyer's token is bound to, bytes. The canonical form of a larger one costs
+ * more than the challenge itself.
+ */
 const MAX_BOUND_BYTES = 16_384;
 
 /** One sentence for the buyer: the reason, and what would be right. */

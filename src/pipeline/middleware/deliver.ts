@@ -141,7 +141,7 @@ function captureStream({ status, headers, body }: BackendAnswer): () => Captured
   let ended = false;
   body.on('data', (chunk: Uint8Array) => {
     bytes += chunk.byteLength;
-    // What is too large is not held back in memory either.
+    // An answer above the limit is never kept, so its copy is dropped at once.
     if (bytes > MAX_KEPT_BYTES) chunks = undefined;
     else chunks?.push(chunk);
   });

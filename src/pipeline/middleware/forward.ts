@@ -172,7 +172,7 @@ const TOO_LARGE_HERE = {
 };
 const NOT_REPEATED = 'this operation cannot be repeated safely, so the merchant refunds it.';
 
-/** Client errors that another call may not meet: too slow, too early, too many. */
+/** Client errors that can pass by themselves: too slow, too early, too many. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /**

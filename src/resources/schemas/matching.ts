@@ -6,7 +6,10 @@ import { FORMATS } from '../patterns/formats.ts';
 import { linearRegExp } from '../patterns/linear.ts';
 import { MAX_MATCHED_LENGTH } from './closed-objects.ts';
 
-/** A text is too long for a pattern or format. Thrown: with "no match" `not` would accept it. */
+/**
+ * A text is too long to test a pattern or format on it. Thrown, because the answer "no match"
+ * would let the schema keyword `not` accept the text.
+ */
 export class MatchLengthError extends Error {}
 
 /** The formats, on texts that are not too long. */

@@ -106,7 +106,7 @@ function innerTypes({ keyword, applies }: Subschema, types: Types): Types {
   return applies === 'same' || keyword === 'if' || keyword === 'not' ? types : undefined;
 }
 
-/** A type that there is not may have been meant to be any. */
+/** An unknown type counts as all types: no keyword beside it is reported as without effect. */
 function ownTypes({ type }: JsonObject): Types {
   if (type === undefined) return undefined;
   const own = typeof type === 'string' ? [type] : names(type);

@@ -188,8 +188,8 @@ function raised(offered: Fees, current: Fees): Fees {
 }
 
 /**
- * Nodes replace a transaction only for more of both fees, so one that is too low lets both rise.
- * Zero cannot rise.
+ * Whether both fees are above the limit. Nodes replace a transaction only when both fees rise, so
+ * both may rise while one of them is below it. A fee of 0 counts as above: a raise leaves it 0.
  */
 function isTooMuch(offered: Fees, current: Fees): boolean {
   const isAbove = (one: bigint, now: bigint): boolean => one === 0n || one > MOST_RAISED * now;
