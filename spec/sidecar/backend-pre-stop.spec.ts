@@ -18,16 +18,19 @@ async function withBackend(answer: RequestListener, test: (url: URL) => Promise<
 }
 
 describe('the preStop hook of a backend', () => {
-  it('is asked with its headers, and any answer ends it', async () => {
+  it('is asked with its headers but those of the connection, and any answer ends it', async () => {
     const asked: unknown[] = [];
     const answer: RequestListener = (req, res) => {
-      asked.push([req.method, req.url, req.headers.host, req.headers['x-why']]);
+      asked.push([req.method, req.url, req.headers.host, req.headers['x-why'], req.headers.expect]);
       res.writeHead(500).end('no');
     };
     await withBackend(answer, (url) =>
-      runBackendPreStop({ kind: 'get', url, headers: { Host: 'merchant', 'X-Why': 'end' } }, 5_000),
+      runBackendPreStop(
+        { kind: 'get', url, headers: { Host: 'merchant', 'X-Why': 'end', Expect: '100-continue' } },
+        5_000,
+      ),
     );
-    assert.deepEqual(asked, [['GET', '/stop?now=1', 'merchant', 'end']]);
+    assert.deepEqual(asked, [['GET', '/stop?now=1', 'merchant', 'end', undefined]]);
   });
 
   it('gets no more time than the backend has to end', async () => {

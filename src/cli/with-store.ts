@@ -2,9 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { requireAsset } from '../payments/x402/chain/asset-check.ts';
+import { openNodes, requireAsset } from '../payments/x402/chain/asset-check.ts';
 import type { Rpc } from '../payments/x402/chain/node.ts';
-import { openNodes } from '../payments/x402/create-rail.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { Store } from '../store/documents/store.ts';
 import { openStore } from '../store/open.ts';

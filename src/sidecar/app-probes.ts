@@ -9,7 +9,7 @@ import { type Request, type Response, Router } from 'express';
 import { allowOnly } from '../server/http/request.ts';
 import { clientGone, sendText } from '../server/http/respond.ts';
 import { APP_PROBES, type AppProbe, type AppProbeSettings } from './app-probe-settings.ts';
-import { kubeletClient } from './backend-pre-stop.ts';
+import { kubeletClient, NOT_REPEATED } from './backend-pre-stop.ts';
 
 /**
  * Longest exchange, milliseconds. The kubelet's own timeout is shorter and ends its connection, and
@@ -23,17 +23,6 @@ const MAX_REDIRECTS = 10;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** Statuses whose answers have no body. */
 const BODYLESS: ReadonlySet<number> = new Set([204, 205, 304]);
-/** Fields of the connection or of a body; the kubelet's client does not send them either. */
-const NOT_REPEATED: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
 /** The library's names for a connection that the other side ended. */
 const CUT_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH']);
 const KUBELET = /^kube-probe\/[\w.+-]{1,64}$/;

@@ -19,6 +19,18 @@ export function readLoopbackUrl(text: string): URL | undefined {
   return url !== undefined && isHttp && LOOPBACK.has(url.hostname) ? url : undefined;
 }
 
+/** Fields of the connection or of a body; the kubelet's client does not send them either. */
+export const NOT_REPEATED: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
 /** Header lines `Name: value`, joined with line feeds; undefined where one is none. */
 export function readHeaderLines(text: string): Readonly<Record<string, string>> | undefined {
   const lines = text.split('\n').filter((line) => line !== '');
@@ -37,7 +49,10 @@ export async function runBackendPreStop(hook: BackendPreStop, atMostMs: number):
     await sleep(Math.min(hook.seconds * 1_000, atMostMs));
     return;
   }
-  const { url, headers } = hook;
+  const { url } = hook;
+  const headers = Object.fromEntries(
+    Object.entries(hook.headers).filter(([name]) => !NOT_REPEATED.has(name.toLowerCase())),
+  );
   const client = kubeletClient(url.origin);
   try {
     const signal = AbortSignal.timeout(atMostMs);
@@ -53,12 +68,15 @@ export async function runBackendPreStop(hook: BackendPreStop, atMostMs: number):
 
 /**
  * A client that asks as the kubelet does: certificates are not checked, and a server is named by
- * the address that is dialled, whatever Host says. Requests bound their own time.
+ * the address that is dialled, whatever Host says. The signal of a request is its only time limit:
+ * a preStop may take longer than the library waits by itself.
  */
 export function kubeletClient(origin: string): Client {
   const connect = buildConnector({ rejectUnauthorized: false, allowH2: false, timeout: 0 });
   return new Client(origin, {
     connect: (options, callback) => connect({ ...options, servername: '' }, callback),
     allowH2: false,
+    headersTimeout: 0,
+    bodyTimeout: 0,
   });
 }

@@ -157,6 +157,16 @@ describe('a document that contradicts itself or the call', () => {
       assert.deepEqual(invalid, []);
     }));
 
+  it('is reported under the operation that the backend was asked for', () =>
+    withBackend(async ({ backend, open, session, contradictions }) => {
+      const sessionId = await session();
+      backend.misbehave(wrongId);
+      await open({ operation: 'completeCheckoutSession', sessionId }).readBack?.();
+      assert.deepEqual(contradictions, [
+        { operation: 'getCheckoutSession', requestId: 'acp_1', callId: 'call_1', contradiction: 'session_id' },
+      ]);
+    }));
+
   it('is refused with strictSemantics', () =>
     withBackend(
       async ({ backend, open, session, contradictions, invalid }) => {

@@ -97,9 +97,10 @@ export function createBackendService(parts: BackendServiceParts): OpenBackendCal
     const events = openCheckoutEvents(call, parts);
     events.requested();
     const ask = async (purpose: Purpose, signal?: Cancellation): Promise<Outcome> => {
+      const asked = purpose.kind === 'read-back' ? 'getCheckoutSession' : operation;
       const over = watch.exchanging();
       const outcome = await exchangeWithBackend(exchange, parts, call, purpose, signal)
-        .then((found) => report(watch, { operation, requestId, callId }, found))
+        .then((found) => report(watch, { operation: asked, requestId, callId }, found))
         .catch(bugOutcome);
       over();
       events.exchanged(outcome, purpose.kind === 'read-back');

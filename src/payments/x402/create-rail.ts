@@ -3,10 +3,10 @@
  * checks.
  */
 
-import { AssetMismatch, requireAsset } from './chain/asset-check.ts';
+import { AssetMismatch, openNodes, requireAsset } from './chain/asset-check.ts';
 import { createChain } from './chain/chain.ts';
-import { type FaultLog, guardRail, watchChain } from './chain/chain-health.ts';
-import { createRpc, inOrder, nodeFailure, type Rpc } from './chain/node.ts';
+import { guardRail, watchChain } from './chain/chain-health.ts';
+import { nodeFailure } from './chain/node.ts';
 import { createWalletSignatures } from './chain/wallet-signature.ts';
 import { prepareRecovery } from './evm/account.ts';
 import { createRemoteRail } from './facilitator/remote-rail.ts';
@@ -15,7 +15,7 @@ import { wasSentBack } from './refund/transfer.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
 import { type EntryOf, whyElsewhere } from './wire/offers.ts';
 import type { X402Config } from './wire/settings.ts';
-import type { PaymentRail } from './wire/types.ts';
+import type { FaultLog, PaymentRail } from './wire/types.ts';
 
 /** The configured rail, open, with the local checks that come before it. */
 export interface X402Rail extends PaymentRail {
@@ -106,12 +106,6 @@ async function railOf(
 const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as const;
 
 type OpenNode = ReturnType<typeof openNode>;
-
-/** The configured nodes as one, and each. At least one is configured. */
-export function openNodes(config: X402Config): { readonly rpc: Rpc; readonly nodes: readonly Rpc[] } {
-  const nodes = config.rpcUrls.map((url) => createRpc(url));
-  return { rpc: inOrder(nodes, { compare: (node) => requireAsset(node, config) }), nodes };
-}
 
 /**
  * What a rail asks of a chain's node: its health, the asset, signatures of contracts. Opens no

@@ -296,6 +296,21 @@ describe('several nodes of a chain', () => {
     assert.equal(await rpc.call('eth_call', []), 'a');
   });
 
+  it('leaves a node that failed, also when an earlier call gets its answer there', async () => {
+    const earlier = Promise.withResolvers<Json>();
+    const first = node('a', down);
+    const slow: Rpc = {
+      ...first,
+      call: (method, ...more) => (method === 'early' ? earlier.promise : first.call(method, ...more)),
+    };
+    const rpc = order([slow, node('b')]);
+    const early = rpc.call('early', []);
+    assert.equal(await rpc.call('eth_call', []), 'b');
+    earlier.resolve('a');
+    assert.equal(await early, 'a');
+    assert.equal(await rpc.call('eth_call', []), 'b');
+  });
+
   it('counts no reading of a node that has not been compared', async () => {
     const [first, stranger] = [node('a', down, down, down, down, down), node('b')];
     const rpc = order([first, stranger], async (one) => {

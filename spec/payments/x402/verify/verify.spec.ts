@@ -4,7 +4,6 @@ import { hashTypedData } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { TEST_BUYER } from '../../../../src/payments/pricing/networks.ts';
 import type { RailVerdict } from '../../../../src/payments/rail.ts';
-import type { WalletSignatures, WalletVerdict } from '../../../../src/payments/x402/chain/wallet-signature.ts';
 import { prepareRecovery } from '../../../../src/payments/x402/evm/account.ts';
 import { createExaminer, type ExaminerDeps } from '../../../../src/payments/x402/verify/verify.ts';
 import { inPlaceUrls } from '../../../../src/payments/x402/wire/challenge.ts';
@@ -19,6 +18,8 @@ import type {
   Eip3009Authorization,
   PaymentPayload,
   PaymentRequirements,
+  WalletSignatures,
+  WalletVerdict,
 } from '../../../../src/payments/x402/wire/types.ts';
 import {
   bareV,

@@ -4,7 +4,7 @@ import type { Client } from 'viem';
 import { getChainId, getCode } from 'viem/actions';
 import { lowerHex } from '../evm/eip3009.ts';
 import type { X402Config } from '../wire/settings.ts';
-import { askAsset, clientOver, type Rpc, RpcRefusal, UndecodableAnswer } from './node.ts';
+import { askAsset, clientOver, createRpc, inOrder, type Rpc, RpcRefusal, UndecodableAnswer } from './node.ts';
 
 type AssetTerms = Pick<
   X402Config,
@@ -79,4 +79,10 @@ async function ask(
     if (error instanceof UndecodableAnswer || (error instanceof RpcRefusal && error.reverted)) return undefined;
     throw error;
   }
+}
+
+/** The configured nodes as one, and each. At least one is configured. */
+export function openNodes(config: X402Config): { readonly rpc: Rpc; readonly nodes: readonly Rpc[] } {
+  const nodes = config.rpcUrls.map((url) => createRpc(url));
+  return { rpc: inOrder(nodes, { compare: (node) => requireAsset(node, config) }), nodes };
 }

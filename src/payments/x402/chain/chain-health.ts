@@ -4,7 +4,7 @@
  */
 
 import type { ChainFault, ChainFaultKind } from '../../rail.ts';
-import type { PaymentRail } from '../wire/types.ts';
+import type { FaultLog, PaymentRail } from '../wire/types.ts';
 import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
 import type { Head } from './node.ts';
 
@@ -199,12 +199,6 @@ function median(numbers: readonly number[]): number {
   const middle = sorted.length >> 1;
   const high = sorted[middle] ?? 0;
   return sorted.length % 2 === 1 ? high : ((sorted[middle - 1] ?? high) + high) / 2;
-}
-
-/** Logs when a fault of a node begins and when it ends. */
-export interface FaultLog {
-  info(facts: object, message: string): void;
-  warn(facts: object, message: string): void;
 }
 
 /**

@@ -153,7 +153,7 @@ interface NodeOrderDeps {
  */
 export function inOrder(nodes: readonly Rpc[], { compare, now = () => performance.now() }: NodeOrderDeps): Rpc {
   const compared = new Set(nodes.length === 1 ? nodes : []);
-  const { order, failed, answered } = peersInOrder(nodes, FIRST_NODE_AGAIN_MS, now);
+  const { order, failed } = peersInOrder(nodes, FIRST_NODE_AGAIN_MS, now);
 
   return {
     async call(method, params, deadlineMs = RPC_DEADLINE_MS) {
@@ -167,9 +167,7 @@ export function inOrder(nodes: readonly Rpc[], { compare, now = () => performanc
             await compare(node);
             compared.add(node);
           }
-          const answer = await node.call(method, params, share);
-          answered(node);
-          return answer;
+          return await node.call(method, params, share);
         } catch (error) {
           const recurrence = recurrenceOf(error);
           if (recurrence === 'always') throw error;

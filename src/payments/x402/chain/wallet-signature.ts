@@ -12,6 +12,7 @@ import {
   parseErc6492Signature,
 } from 'viem/utils';
 import { lowerHex } from '../evm/eip3009.ts';
+import type { WalletSignatures } from '../wire/types.ts';
 import { clientOver, type Rpc, RpcRefusal } from './node.ts';
 
 const WALLET_ABI = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)']);
@@ -25,18 +26,6 @@ const ASK_GAS = 1_000_000n;
 const DEPLOY_AND_ASK_GAS = 5_000_000n;
 const NOT_SIGNED = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
 const NOT_DEPLOYED = { kind: 'refused', reason: 'eip6492_factory_not_allowed' } as const;
-type WalletRefusal = 'invalid_exact_evm_payload_signature' | 'eip6492_factory_not_allowed';
-
-export type WalletVerdict =
-  /** `signature`: as the asset takes it. */
-  | { readonly kind: 'signed'; readonly signature: string }
-  | { readonly kind: 'refused'; readonly reason: WalletRefusal };
-
-/** Asks a contract whether it signed, by simulation: nothing is sent or changed. */
-export interface WalletSignatures {
-  /** All 0x-hex. @throws when the node does not answer */
-  check(wallet: string, digest: string, signature: string): Promise<WalletVerdict>;
-}
 
 /**
  * @param deploysWallets Whether the rail deploys a wallet before it pays (ERC-6492). Our own

@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { innerSignature, type WalletSignatures } from '../chain/wallet-signature.ts';
+import { innerSignature } from '../chain/wallet-signature.ts';
 import { ACCOUNT_SIGNATURE_BYTES, isPublishedAccount, type Recover, readAccountSignature } from '../evm/account.ts';
 import { authorizationDigest, bytesHex, lowerHex } from '../evm/eip3009.ts';
 import { type DecodedProof, invalidWindow, replayKeys, type WindowFault } from '../wire/proof.ts';
@@ -14,6 +14,7 @@ import type {
   PaymentRail,
   PaymentRequirements,
   Proof,
+  WalletSignatures,
 } from '../wire/types.ts';
 
 /** Bytes of a digest: no collisions, and small where thousands are kept. */

@@ -103,3 +103,22 @@ export type Proof = rails.Proof<PaymentPayload>;
 
 /** The port of a rail, for the documents of x402. */
 export type PaymentRail = rails.PaymentRail<PaymentPayload, PaymentRequirements>;
+
+type WalletRefusal = 'invalid_exact_evm_payload_signature' | 'eip6492_factory_not_allowed';
+
+export type WalletVerdict =
+  /** `signature`: as the asset takes it. */
+  | { readonly kind: 'signed'; readonly signature: string }
+  | { readonly kind: 'refused'; readonly reason: WalletRefusal };
+
+/** Asks a contract whether it signed, by simulation: nothing is sent or changed. */
+export interface WalletSignatures {
+  /** All 0x-hex. @throws when the node does not answer */
+  check(wallet: string, digest: string, signature: string): Promise<WalletVerdict>;
+}
+
+/** Logs when a fault of a node begins and when it ends. */
+export interface FaultLog {
+  info(facts: object, message: string): void;
+  warn(facts: object, message: string): void;
+}
