@@ -314,7 +314,7 @@ describe('checkout calls beyond their limit', () => {
       const answer = received(socket);
       const late = createHead([`Content-Length: ${JSON.stringify(CART).length}`]);
       socket.write(late.slice(0, 20));
-      const drained = open.gateway.drain(2_000);
+      const drained = open.gateway.drain(60_000);
       while (open.gateway.state() !== 'closed') await new Promise(setImmediate);
       socket.write(`${late.slice(20)}${JSON.stringify(CART)}`);
       await closeOf(socket);
