@@ -94,7 +94,7 @@ function kept(make: () => Promise<string>): () => Promise<string> {
   };
 }
 
-/** What the kubelet sends with a hook (`httpHeaders`), and a page only after a preflight. */
+/** The kubelet sends this header with a hook (`httpHeaders`); a page can only after a preflight. */
 const HOOK_HEADER = 'agent-commerce-hook';
 const FETCH_METADATA = 'sec-fetch-';
 

@@ -240,7 +240,7 @@ const NOT_CONTINUED =
   'Tasks end with their answer and are not continued. Send the whole message again, without taskId: resource and input, ' +
   `with the payment in metadata["${PAYMENT_PAYLOAD}"] or as base64 in input.${PAYMENT_MEMBER}.`;
 
-/** What breaks the rules of a Message in A2A itself. */
+/** The first break of the rules that A2A itself has for a Message. */
 function messageFault(message: JsonObject): Refusal | undefined {
   const { messageId, role, parts, metadata } = message;
   if (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID_LENGTH)

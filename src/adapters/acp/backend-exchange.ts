@@ -65,7 +65,7 @@ type FailureReason =
   | 'redirect_not_followed'
   | 'invalid_document';
 
-/** What an exchange came to. */
+/** The outcome of an exchange. */
 export type Outcome =
   | {
       readonly kind: 'document';

@@ -103,11 +103,11 @@ interface CallNames {
   readonly resourceId: string;
 }
 
-/** What answers carry in their metadata besides their content. */
+/** The metadata of an answer, beside its content. */
 interface Annotations {
   /** The id of a call in logs, events and receipts. */
   readonly requestId?: string;
-  /** What was paid, for agents (mcp 5, and a2a 4 under the same name). */
+  /** The payment, for agents (mcp 5, and a2a 4 under the same name). */
   readonly payment?: PaymentResponse | undefined;
   /** The signed receipt of a mandate (ap2 13). */
   readonly mandateReceipt?: string | undefined;
@@ -136,7 +136,7 @@ export function deliveryMember(
   return { 'agent-commerce/delivery': JSON.stringify({ requestId, resourceId, status, ...again, ...paid }) };
 }
 
-/** What is signed stands beside the summary. */
+/** The payment without its signed documents, which stand beside it. */
 function summaryOf(payment: PaymentResponse): PaymentResponse {
   const { extensions: _signed, ...summary } = payment;
   return summary;

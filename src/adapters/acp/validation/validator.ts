@@ -28,7 +28,7 @@ export const BUILDS = ['strict', 'wire', 'wire-quantity'] as const;
  * `strict`: the verdict of the official schema. `wire`: what is accepted of callers, who may send
  * what the RFC tells servers to ignore (acp 11): any `reason_code`, any capability in
  * `interventions.supported`, `extensions: []`. `wire-quantity`: and a `quantity` of request items.
- * What is answered has one verdict in all of them.
+ * Documents of answers have one verdict in all of them.
  */
 export type Build = (typeof BUILDS)[number];
 
@@ -41,7 +41,7 @@ export interface Fault {
   readonly param: string;
   /** Keyword of JSON Schema. */
   readonly keyword: string;
-  /** What would be right, without any value of the document: `is required`, `must be integer`. */
+  /** The right form, without any value of the document: `is required`, `must be integer`. */
   readonly message: string;
 }
 
