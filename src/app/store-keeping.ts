@@ -28,8 +28,8 @@ interface Housekeeping {
 
 /**
  * Drops receipts that are past their bounds and gives space back, in short steps once a minute.
- * What this process dropped is counted, and logged with one line a round, so that operators know
- * of it before they look for a dropped receipt.
+ * A counter, and one log line a round for each bound, tell operators of the receipts that this
+ * process dropped before they look for one.
  */
 export function startHousekeeping(
   store: Pick<Store, 'tidy' | 'receipts'>,

@@ -19,7 +19,7 @@ export class SlowReader {
   #taken = 0;
   #since: number | undefined;
 
-  /** `giveUp` ends the exchange, which gives its socket to the next one that waits. */
+  /** `giveUp` ends the exchange, and the next one in line gets its place. */
   constructor(giveUp: () => void) {
     this.giveUp = giveUp;
   }

@@ -1,4 +1,4 @@
-/** The claims of checkout operations over documents: the table decides. */
+/** `documentClaims` runs the table of checkout claims over documents. */
 
 import { type Changes, type How, parsed, type Transact } from '../store/port/commit.ts';
 import {

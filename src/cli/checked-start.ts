@@ -93,9 +93,9 @@ function preStop(env: Environment, slept: number | undefined, problems: ProblemL
 }
 
 /**
- * Reads the configuration and the settings of the process.
- * @param also a further check of the configuration, named in the same report
- * @throws ConfigError with every problem
+ * Reads and checks the configuration and the settings of the process.
+ * @param also a further check of the configuration
+ * @throws ConfigError with every problem of one step
  */
 export function checkedStart<Also>(source: ConfigSource, also: (config: GatewayConfig) => Also) {
   const { env } = source;

@@ -229,7 +229,7 @@ function finished(
   how: 'commit' | 'release',
 ): OpenMandateState {
   const puses = state.puses - 1;
-  // Of several pending uses only the latest is known by its time.
+  // The state has the time of the latest pending use only.
   const plast = puses === 0 || state.plast === at ? 0 : state.plast;
   const given = { ...state, pending: difference(state.pending, unitsOf(use)), puses, plast };
   if (how === 'release') return given;

@@ -25,7 +25,7 @@ export function backendOfRemoved(method: BackendRequest['method'], removed: Remo
   return { ...removed, method, path: '', idempotent: false, relayStatuses: NONE_RELAYED };
 }
 
-/** A refusal that has effects of its own, which it has only where no record answers the call. */
+/** A refusal whose own effects happen only where no record answers the call. */
 export class PendingRefusal extends Error {
   readonly refuse: Collecting['refuse'];
   /** Against whatever the settlement of the known payment would begin. */

@@ -84,7 +84,7 @@ export function createLifecycle() {
       };
     },
     idle,
-    /** Drains, once until it is open again; resolves when nothing runs any more. */
+    /** Drains once per opening; resolves when work ended or the waits are over. */
     drain: (steps: DrainSteps): Promise<void> => (drained ??= runDrain(steps)),
     /** Lets calls in again after a drain. */
     reopen(): void {

@@ -120,7 +120,7 @@ function fault(kind: 'private' | 'unsupported' | 'malformed', message: string): 
   return { ok: false, fault: kind, message };
 }
 
-/** Most keys of one issuer that are read. */
+/** Most ids in the keys of one issuer; a DID document gives each key two. */
 const MAX_KEYS = 100;
 
 /** A document without usable keys. The message names the mistake and quotes nothing. */

@@ -113,8 +113,8 @@ export interface PaymentRecord extends PaymentTerms, PaymentFacts {
 }
 
 /**
- * Of an answer to the buyer. `begun`: bytes of it may have left, and its end is not known to have.
- * `ended`: its process recorded that none left.
+ * `begun`: bytes of an answer may have left; the state `delivered` confirms its end. `ended`: its
+ * process recorded that no byte left.
  */
 type Sending = 'begun' | 'ended';
 

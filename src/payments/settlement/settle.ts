@@ -570,8 +570,8 @@ class SettlementAttempt {
   }
 
   /**
-   * What the checks have against going on. What is paid is the proof that was stored, under the
-   * terms that it accepted, whatever is offered now.
+   * The refusal of the checks. A record with an answer ignores refusals of new work: its stored
+   * proof pays under its accepted terms.
    */
   #refusalOf({ answered }: PaymentRecord): string | undefined {
     const { refusal } = this.#request;

@@ -282,7 +282,7 @@ export class CallLimit {
     this.#turns += 1;
     this.#roomMs = Math.max(LEAST_MS, TURN_MS - (ms - this.#servedMs));
     this.#servedMs = 0;
-    // Work before the first call of the next turn delays that call as well.
+    // The next turn's measure begins here: early work delays its calls too.
     this.#isMeasured = this.#came;
     if (this.#came) this.#measure(worked);
   };

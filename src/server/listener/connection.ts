@@ -35,7 +35,7 @@ export function connectionOf(socket: Noted): Connection | undefined {
   return socket[CONNECTION];
 }
 
-/** Parts that a connection has of its listener. */
+/** Parts that a listener gives a connection. */
 interface ConnectionParts {
   readonly socket: Socket;
   /** The network of the client; undefined: no shares are taken. */

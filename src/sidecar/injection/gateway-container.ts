@@ -222,7 +222,7 @@ interface LoopbackRequest {
 
 type ProbeMember = (typeof PROBES)[number]['member'];
 
-/** The merchant's own preStop, in as far as the gateway can run it in the merchant's place. */
+/** The merchant's own preStop: the gateway runs it, or the container keeps it (`kept`). */
 type OwnPreStop =
   | { readonly kind: 'none' }
   | { readonly kind: 'request'; readonly request: LoopbackRequest }

@@ -19,7 +19,7 @@ const KEEP_ALIVE_MS = 120_000;
 const MAX_CONNECTIONS = 512;
 /** The first byte of a TLS handshake. */
 const HANDSHAKE = 0x16;
-/** Running reviews take milliseconds; what lasts longer is cut at the end. */
+/** `close` cuts reviews that last longer; a review takes milliseconds. */
 const FINISH_MS = 5_000;
 
 interface Serving {

@@ -22,7 +22,7 @@ import { readPayment, readRefund, refundAuthorization } from './transfer.ts';
 export const REFUND_LIFE_SECONDS = 3_600;
 /** How long one refund is waited for, milliseconds; then the next run goes on with it. */
 const WAIT_MS = 120_000;
-/** A node that restarts forgets what has no block: then the same bytes are sent again. */
+/** `sent` resends after this time: a restarted node forgets pending transactions. */
 const SENT_AGAIN_MS = 5_000;
 /** Pauses between looks at the chain, milliseconds. */
 const FIRST_PAUSE_MS = 50;
