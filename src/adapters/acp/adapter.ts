@@ -193,7 +193,7 @@ const JSON_HEAD = { 'content-type': 'application/json' } as const;
 
 /**
  * Another client's session is missed in the same words as one that the backend does not have
- * (contract 7.3).
+ * (acp 8).
  * @throws AcpError checkout_session_not_found, service_unavailable
  */
 function assertAccess(access: Access): void {
