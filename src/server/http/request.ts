@@ -194,8 +194,7 @@ interface FramingFault {
  * Refuses requests whose beginning, end or meaning two HTTP parsers could read differently, beyond
  * what Node's strict parser refuses by itself: security of the framing, RFC 9112. Their connection
  * ends with the answer. `Upgrade` is ignored, not refused: clients of Java offer h2c with every
- * request. `judge`: an adapter that checks its own
- * fields.
+ * request. `judge`: an adapter that checks its own fields.
  */
 export function checkFraming(judge?: FieldJudge): RequestHandler {
   const left = bitsOf(judge?.judgedFields ?? []);
