@@ -138,17 +138,18 @@ export function calledAtMs(callId: string): number {
   return Number.parseInt(`${callId.slice(5, 13)}${callId.slice(14, 18)}`, 16);
 }
 
-/** Hex digits behind the time of an id: 12 bits, variant and 12 bits, 48 bits. */
+/** Random bytes behind the time of an id: 12 bits, the variant and 12 bits, 48 bits. */
 const DRAW_BYTES = 10;
-const DRAW_DIGITS = 2 * DRAW_BYTES;
 /** Where they begin in 16 random bytes. */
 const DRAWN_FROM = 6;
 const VARIANTS = '89ab';
 
 /** Random bytes for 256 ids: one draw of many costs as much as one of 10 bytes. */
 const pool = Buffer.alloc(256 * DRAW_BYTES);
-let digits = '';
+/** The ends of ids that were not used yet, each of `END_LENGTH` characters. */
+let ends = '';
 let used = 0;
+const END_LENGTH = 21;
 
 let stampedMs = Number.NaN;
 let stamp = '';
@@ -159,10 +160,9 @@ let stamp = '';
  * @param random 16 bytes; given where the same thing must get the same id again
  */
 export function newId(prefix = '', nowMs: number = Date.now(), random?: Uint8Array): string {
-  const hex = random === undefined ? drawn() : Buffer.from(random).toString('hex', DRAWN_FROM, DRAWN_FROM + DRAW_BYTES);
-  const variant = VARIANTS[Number.parseInt(hex.slice(4, 5), 16) & 3] ?? '';
+  const end = random === undefined ? drawn() : endsOf(Buffer.from(random).subarray(DRAWN_FROM));
   // Joined: JSON with one text that V8 keeps in pieces takes twice as long to write.
-  return [prefix, stampOf(nowMs), hex.slice(1, 4), '-', variant, hex.slice(5, 8), '-', hex.slice(8)].join('');
+  return [prefix, stampOf(nowMs), end].join('');
 }
 
 /** All that comes before the random digits; ids of one millisecond share it. */
@@ -175,12 +175,23 @@ function stampOf(nowMs: number): string {
   return stamp;
 }
 
-/** Fresh random digits; each is used once. */
+/** A fresh random end; each is used once. */
 function drawn(): string {
-  if (used === digits.length) {
-    digits = randomFillSync(pool).toString('hex');
+  if (used === ends.length) {
+    ends = endsOf(randomFillSync(pool));
     used = 0;
   }
-  used += DRAW_DIGITS;
-  return digits.slice(used - DRAW_DIGITS, used);
+  used += END_LENGTH;
+  return ends.slice(used - END_LENGTH, used);
+}
+
+/** The ends of ids, one for each 10 random bytes. */
+function endsOf(random: Buffer): string {
+  const made: string[] = [];
+  for (let at = 0; at < random.length; at += DRAW_BYTES) {
+    const hex = random.toString('hex', at, at + DRAW_BYTES);
+    const variant = VARIANTS[Number.parseInt(hex.slice(4, 5), 16) & 3] ?? '';
+    made.push(hex.slice(1, 4), '-', variant, hex.slice(5, 8), '-', hex.slice(8));
+  }
+  return made.join('');
 }

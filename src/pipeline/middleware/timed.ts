@@ -1,6 +1,6 @@
 /** Runs the steps of a call in order, and reports for metrics and traces when it enters one. */
 
-import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
+import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import { currentCall, type Stage } from '../call.ts';
 
 /** The adapter, then the middleware in the order of a call. These are values of metric labels. */
@@ -46,10 +46,11 @@ export function timed(watch: (step: StepName) => StepWatch) {
 /**
  * One handler that runs all of `handlers`, and then what comes next. As in Express each gets a
  * `next` and may return a promise. `failed` answers what one of them throws, rejects with or passes
- * to `next`; what `failed` throws itself goes on to the handler's own `next`.
+ * to `next`; what `failed` throws itself goes on to the handler's own `next`, as do all failures
+ * without it. Its name lists those of the handlers.
  */
-export function inOrder(handlers: readonly RequestHandler[], failed: ErrorRequestHandler): RequestHandler {
-  return function inOrder(req, res, next) {
+export function inOrder(handlers: readonly RequestHandler[], failed: ErrorRequestHandler = passOn): RequestHandler {
+  const inOrder: RequestHandler = (req, res, next) => {
     let at = 0;
     const fail = (thrown: unknown): void => {
       try {
@@ -74,4 +75,9 @@ export function inOrder(handlers: readonly RequestHandler[], failed: ErrorReques
     };
     go();
   };
+  return Object.defineProperty(inOrder, 'name', { value: handlers.map(({ name }) => name).join(' ') });
+}
+
+function passOn(thrown: unknown, _req: Request, _res: Response, next: NextFunction): void {
+  next(thrown);
 }

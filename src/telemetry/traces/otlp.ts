@@ -240,9 +240,12 @@ function describe(span: Span, req: Request, res: Response): void {
   if (isFailure(outcome)) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The path that the route was mounted at; undefined without a route. */
+/** The path that the route was mounted at, `:name` for a group; undefined without a route. */
 function routeOf(req: Request): string | undefined {
   const path: unknown = (req as { readonly route?: { readonly path?: unknown } }).route?.path;
   const [first] = Array.isArray(path) ? path : [path];
+  if (first instanceof RegExp) return first.source.slice(1, -1).replaceAll('\\/', '/').replace(GROUP, ':$<name>');
   return typeof first === 'string' ? first : undefined;
 }
+
+const GROUP = /\(\?<(?<name>\w+)>[^)]*\)/g;
