@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { KeyedCall } from '../../src/checkouts/attempts.ts';
 import { fingerprintOf, namesOf } from '../../src/checkouts/names.ts';
-import { parseStrictJson } from '../../src/json/strict.ts';
+import { parseStrictJson } from '../../src/json/json.ts';
 
 const SECRET = Buffer.from('a secret of a test, long enough for it');
 

@@ -1,6 +1,6 @@
 /** The rules of strict JSON once more, as plainly as they can be written, to compare with. */
 
-import { FORBIDDEN_NAMES, type JsonError, MAX_JSON_DEPTH, MAX_JSON_MEMBERS } from '../../src/json/strict.ts';
+import { FORBIDDEN_NAMES, type JsonError, MAX_JSON_DEPTH, MAX_JSON_MEMBERS } from '../../src/json/json.ts';
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|-?\d[\d.eE+-]*|true|false|null/gs;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { JsonError, parseStrictJson } from '../../src/json/strict.ts';
+import { JsonError, parseStrictJson } from '../../src/json/json.ts';
 import { faultOf } from './reference.ts';
 
 const faultFound = (text: string): string => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { JsonError, MAX_JSON_DEPTH, MAX_JSON_MEMBERS, parseStrictJson } from '../../src/json/strict.ts';
+import { JsonError, MAX_JSON_DEPTH, MAX_JSON_MEMBERS, parseStrictJson } from '../../src/json/json.ts';
 
 const utf8 = (text: string): Uint8Array => Buffer.from(text);
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);

@@ -1,9 +1,7 @@
 /** Where a call may carry its proof, mandate and idempotency key; none of them is checked here. */
 
 import type { IncomingMessage } from 'node:http';
-import type { Json } from '../json/json.ts';
-import { canonicalJson } from '../json/json.ts';
-import { parseStrictJson } from '../json/strict.ts';
+import { canonicalJson, type Json, parseStrictJson } from '../json/json.ts';
 import { type CarriedMandate, carriedMember } from '../mandates/ap2/envelope.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import { decodeProof, encodeProof } from '../payments/x402/wire/proof.ts';

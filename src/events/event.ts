@@ -128,6 +128,19 @@ export type Standing = 'held' | 'dropped' | 'ahead' | 'unknown';
 /** `call_` + UUIDv7. Unlike a request id it is unique, and no caller chooses or sees it. */
 export const CALL_ID = /^call_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
+/** Largest `data` of an event, bytes serialised (contract 6). */
+const MAX_EVENT_DATA_BYTES = 2_048;
+
+/** An event as it is stored, without its id. Data that is too large is left out, never cut. */
+export function eventJson(event: EventDraft): string {
+  const whole = JSON.stringify(event);
+  // A character is three bytes at most, so a short event needs no second look.
+  if (event.data === undefined || 3 * whole.length <= MAX_EVENT_DATA_BYTES) return whole;
+  if (Buffer.byteLength(JSON.stringify(event.data)) <= MAX_EVENT_DATA_BYTES) return whole;
+  const { data: _, ...rest } = event;
+  return JSON.stringify(rest);
+}
+
 /** A fresh call id. */
 export function newCallId(nowMs: number = Date.now()): string {
   return newId('call_', nowMs);

@@ -5,8 +5,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { isObject, type Json, type JsonObject } from '../json/json.ts';
-import { FORBIDDEN_NAMES } from '../json/strict.ts';
+import { FORBIDDEN_NAMES, isObject, type Json, type JsonObject } from '../json/json.ts';
 import { memberPath } from '../problems/problem.ts';
 import {
   IN_PLACE,

@@ -4,8 +4,7 @@
  * says, never more; else the whole schema is refused.
  */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/json.ts';
-import { FORBIDDEN_NAMES } from '../../src/json/strict.ts';
+import { FORBIDDEN_NAMES, isObject, type Json, type JsonObject } from '../../src/json/json.ts';
 import { IN_PLACE, RESERVED_NAMES, subschemas } from '../../src/resources/schemas/keywords.ts';
 import { textFault } from '../../src/resources/schemas/schema-check.ts';
 import { inDialect } from './dialect.ts';

@@ -2,8 +2,7 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Json } from '../../src/json/json.ts';
-import { JsonError, parseStrictJson } from '../../src/json/strict.ts';
+import { type Json, JsonError, parseStrictJson } from '../../src/json/json.ts';
 
 /** Only the user of the command may read what it writes. */
 const OWNER_ONLY = 0o600;

@@ -4,8 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { visible } from '../../src/cli/output.ts';
 import { defineCommand, NoInputError } from '../../src/cli/program.ts';
-import { isObject, type JsonObject } from '../../src/json/json.ts';
-import { parseStrictJson } from '../../src/json/strict.ts';
+import { isObject, type JsonObject, parseStrictJson } from '../../src/json/json.ts';
 import { checkTogether, readKept } from './documents.ts';
 import { checkAnswer, type FindKey, keysOfDid, keysOfSet, NotGenuine, readSigned, type Signed } from './signed.ts';
 

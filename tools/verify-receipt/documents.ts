@@ -1,7 +1,6 @@
 /** Finds what is signed in the documents that a buyer has kept. */
 
-import { canonicalJson, isObject, type Json, type JsonObject } from '../../src/json/json.ts';
-import { parseStrictJson } from '../../src/json/strict.ts';
+import { canonicalJson, isObject, type Json, type JsonObject, parseStrictJson } from '../../src/json/json.ts';
 import { NotGenuine, type Signed } from './signed.ts';
 
 /** Signed texts, and the document that they were found in; a text alone has none. */

@@ -5,8 +5,7 @@
 
 import type { ReceivedHeaders } from '../../backend/backend-exchange.ts';
 import { ACP_VERSION, type Operation } from '../../checkouts/operations.ts';
-import { isObject, type Json, type JsonObject } from '../../json/json.ts';
-import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { isObject, type Json, JsonError, type JsonObject, parseStrictJson } from '../../json/json.ts';
 import { isEncoded } from '../../server/http/request.ts';
 import { type DocumentName, type Fault, validatorOf } from './validation/validator.ts';
 

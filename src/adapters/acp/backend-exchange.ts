@@ -23,8 +23,7 @@ import {
   SESSION_PLACE,
 } from '../../checkouts/operations.ts';
 import type { AcpBackend } from '../../checkouts/settings.ts';
-import { isObject, type JsonObject } from '../../json/json.ts';
-import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { isObject, JsonError, type JsonObject, parseStrictJson } from '../../json/json.ts';
 import { type Contradiction, checkDocument, type DocumentFault } from './backend-document.ts';
 import type { CheckoutCall } from './backend-service.ts';
 import { AcpError } from './error.ts';

@@ -12,8 +12,7 @@ import {
   type Operation,
   SESSION_PLACE,
 } from '../../checkouts/operations.ts';
-import type { Json } from '../../json/json.ts';
-import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { type Json, JsonError, parseStrictJson } from '../../json/json.ts';
 import { isEncoded, readBytes, readHeader } from '../../server/http/request.ts';
 import { AcpError } from './error.ts';
 import { type Build, type DocumentName, type Validator, validatorOf } from './validation/validator.ts';

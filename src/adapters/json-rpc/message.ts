@@ -1,8 +1,7 @@
 /** Messages of JSON-RPC 2.0, as MCP and A2A read and write them. */
 
 import type { Response } from 'express';
-import { isObject, type Json } from '../../json/json.ts';
-import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { isObject, type Json, JsonError, parseStrictJson } from '../../json/json.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { Relayed, RelayOptions } from '../../pipeline/call.ts';
 import { noteOutcome } from '../../server/http/access-record.ts';

@@ -2,7 +2,7 @@
 
 import { readFileSync, statSync } from 'node:fs';
 import { type Document, isAlias, isCollection, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
-import { endOfString } from '../../json/strict.ts';
+import { endOfString } from '../../json/json.ts';
 import { ConfigError, type ConfigProblem, memberPath, type ProblemPlace, pathsAbove } from '../../problems/problem.ts';
 import { schemaAt, toldName } from './member.ts';
 

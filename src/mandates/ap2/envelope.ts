@@ -1,8 +1,7 @@
 /** The envelope of a mandate (ap2 7.2): how calls carry it, and the presentations in it. */
 
 import { isUtf8 } from 'node:buffer';
-import { isObject, type Json, type JsonObject } from '../../json/json.ts';
-import { parseStrictJson } from '../../json/strict.ts';
+import { isObject, type Json, type JsonObject, parseStrictJson } from '../../json/json.ts';
 import { Refused } from './reasons.ts';
 import { decodeBase64url } from './sd-jwt.ts';
 

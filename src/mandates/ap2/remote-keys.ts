@@ -6,8 +6,7 @@
 import type { LookupFunction } from 'node:net';
 import { Agent } from 'undici';
 import { allowedAddresses } from '../../backend/forbidden-addresses.ts';
-import type { Json } from '../../json/json.ts';
-import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { type Json, JsonError, parseStrictJson } from '../../json/json.ts';
 import { type KeysById, UselessKeys, type VerificationKey } from './keys.ts';
 
 /** Age up to which keys count as fresh, milliseconds. */

@@ -5,8 +5,7 @@
 
 import { hash } from 'node:crypto';
 import { compactSigner, type SigningKey } from '../../crypto/signing-key.ts';
-import { isObject, type Json, type JsonObject } from '../../json/json.ts';
-import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { isObject, type Json, JsonError, type JsonObject, parseStrictJson } from '../../json/json.ts';
 import { type MandateReference, Refused } from './reasons.ts';
 
 /** Of a presentation: a root, two sub-agents and the hop that closes it (ap2 7.6, step 4). */

@@ -8,8 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
-import type { Json } from '../../json/json.ts';
-import { JsonError, parseStrictJson } from '../../json/strict.ts';
+import { type Json, JsonError, parseStrictJson } from '../../json/json.ts';
 
 /** Whether a `content-encoding` changes the bytes; `identity` does not (RFC 9110, 8.4). */
 export function isEncoded(contentEncoding: string | readonly string[] | undefined): boolean {

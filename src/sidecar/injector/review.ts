@@ -1,7 +1,6 @@
 /** Decides an admission review: whether a pod gets the gateway, passes as it is, or is refused. */
 
-import { isObject, type Json, type JsonObject } from '../../json/json.ts';
-import { MAX_JSON_DEPTH } from '../../json/strict.ts';
+import { isObject, type Json, type JsonObject, MAX_JSON_DEPTH } from '../../json/json.ts';
 import type { Injection } from '../injection/inject-pod.ts';
 import { OPT_IN_LABEL } from '../injection/names.ts';
 import type { Pod } from '../injection/pod.ts';

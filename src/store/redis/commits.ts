@@ -1,6 +1,6 @@
 /** The port of commits over Redis: the commits of one turn of the event loop are one script. */
 
-import { eventJson } from '../../events/page.ts';
+import { eventJson } from '../../events/event.ts';
 import {
   type Commit,
   type Commits,

@@ -8,17 +8,10 @@ import {
   type EventFeed,
   type EventStretch,
   type EventTail,
+  eventJson,
   TAIL_WAIT_MS,
 } from '../../events/event.ts';
-import {
-  BEGINNING,
-  type Entry,
-  eventJson,
-  eventPage,
-  parseEvent,
-  type RingBounds,
-  standingOf,
-} from '../../events/page.ts';
+import { BEGINNING, type Entry, eventPage, parseEvent, type RingBounds, standingOf } from '../../events/page.ts';
 import type { RegisterEpoch } from '../../mandates/register.ts';
 import { type Store, storeOver } from '../documents/store.ts';
 import type { Commit, Commits, Committed, Document, DocumentChange, Stretch } from '../port/commit.ts';

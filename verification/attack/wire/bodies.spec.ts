@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { MAX_JSON_DEPTH } from '../../../src/json/strict.ts';
+import { MAX_JSON_DEPTH } from '../../../src/json/json.ts';
 import { MAX_BODY_BYTES } from '../../../src/server/http/request.ts';
 import { attack } from '../catalogue.ts';
 import { formOf, openTarget, type Target } from '../target.ts';

@@ -2,8 +2,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, Pool } from 'undici';
-import type { Json } from '../../../json/json.ts';
-import { readStrictJson } from '../../../json/strict.ts';
+import { type Json, readStrictJson } from '../../../json/json.ts';
 import { type RunningDeadline, startDeadline } from '../../../time/time.ts';
 
 /** Most connections to a peer: one per running settlement (112), and some for readings. */

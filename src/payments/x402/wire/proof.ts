@@ -4,8 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { isObject, type Json, type JsonObject } from '../../../json/json.ts';
-import { readStrictJson } from '../../../json/strict.ts';
+import { isObject, type Json, type JsonObject, readStrictJson } from '../../../json/json.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
 
