@@ -1,6 +1,6 @@
 /**
- * What each attempt at a payment has: its right to the record, which it keeps alive and gives back,
- * writes that are repeated, the pauses before the next try, and the steps that it passes.
+ * Tools of each attempt at a payment: its lease on the record, repeated writes, the pauses before
+ * the next try, and the steps that it passes.
  */
 
 import { channel } from 'node:diagnostics_channel';
@@ -16,15 +16,15 @@ export function fencingToken(record: PaymentRecord): Holder {
 }
 
 /**
- * How long a record stays with an attempt that renews no more, milliseconds. A buyer waits for it
- * after a `kill -9`, so it is shorter than a copy waits for its original (`JOIN_MS`); and longer
+ * Time that a record stays with an attempt that renews no more, milliseconds. A buyer waits that
+ * long after a `kill -9`, so it is shorter than the wait of a copy (`JOIN_MS`); and it is longer
  * than a process may stand still (2 s) after its last renewal. When the store is away for longer,
  * another attempt takes the record over, and the writes of this one are refused.
  */
 export const LEASE_MS = 2_900;
 /**
- * A lease is longer by so many times the delay of the last renewal, up to a bound in milliseconds:
- * in a busy event loop the next renewal and its answer are as late.
+ * Lengthens a lease by this multiple of the last renewal's delay, up to `LONGEST_LEASE_MS`: a busy
+ * event loop delays the next renewal and its answer as much.
  */
 const LATE_FACTOR = 10;
 export const LONGEST_LEASE_MS = 30_000;
@@ -107,10 +107,10 @@ export function createLeases(ledger: PaymentLedger, time: Time = REAL_TIME, rene
 }
 
 /**
- * Reserves over a ledger. A store that hung may carry a reservation out after its call was answered
- * with an error. So it is asked again in the background, under the same owner, and what it then
- * holds is given back: the buyer's next try must not find its own proof reserved. The result throws
- * what the ledger throws.
+ * Reserves over a ledger. A store that hung may carry out a reservation after the caller got an
+ * error. So the store is asked again in the background, under the same owner, and a record that it
+ * grants is given back: the buyer's next try must not find its own proof reserved. The returned
+ * function throws the ledger's errors.
  */
 export function reservingOver(ledger: PaymentLedger, time?: Time): PaymentLedger['reserve'] {
   let asked = 0;
@@ -127,7 +127,7 @@ export function reservingOver(ledger: PaymentLedger, time?: Time): PaymentLedger
     } catch (thrown) {
       if (asked < ASKED_AT_ONCE && mayStandAfter(thrown)) {
         asked += 1;
-        // Its lease ends by itself all the same.
+        // A record that is not given back is free when its lease ends.
         void giveBack(command)
           .catch(() => undefined)
           .finally(() => {
@@ -146,13 +146,13 @@ export const LONGEST_WAIT_MS = 60_000;
 const SHARE_OF_AGE = 1 / 4;
 /** Tries of the reconciler to deliver, before the delivery is left to the buyer. */
 export const BACKGROUND_TRIES = 6;
-/** After this many failed deliveries the merchant owes a refund, before the window ends. */
+/** Failed deliveries after which the merchant owes a refund before the window ends. */
 export const MOST_TRIES = 100;
-/** But not before this, milliseconds after the settlement: a short outage may cause all tries. */
+/** Least time from settlement to a refund for `MOST_TRIES`, milliseconds: an outage ends sooner. */
 export const SHORTEST_WINDOW_MS = 60 * 60 * 1_000;
 /**
- * Deliveries of which bytes may leave, before the backend is not called again for them: each may
- * have been read to its end. A kept answer is given as often as its buyer asks.
+ * Most deliveries of which bytes may leave before the backend is called no more: each may have been
+ * read to its end. A kept answer has no such bound.
  */
 export const MOST_SENDINGS = 3;
 
@@ -175,7 +175,7 @@ export function windowEndMs(record: PaymentRecord): number {
   return Math.max(validBefore * 1_000 + BLOCK_MS - changedAt, lookAgainMs(record));
 }
 
-/** Before the next background delivery, milliseconds; the buyer's own retry goes first. */
+/** Pause before the next background delivery, milliseconds: it lets the buyer's retry go first. */
 export function deliverAgainMs(tries: number): number {
   return Math.min(SHORTEST_WAIT_MS * 2 ** Math.min(tries, 10), LONGEST_WAIT_MS);
 }

@@ -1,7 +1,7 @@
 /**
- * Calls whose authorization has a record already, or a payment that only the chain shows: the
- * answer from it, the resume of its delivery, whose it is, and what settle.ts must know before it
- * goes on with a reservation.
+ * Handles calls whose authorization has a record already, or a payment that only the chain shows:
+ * answers from the record, resumes its delivery, finds whose payment it is, and checks the mandate
+ * of a reservation that settle.ts goes on with.
  */
 
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
@@ -31,14 +31,14 @@ import type { AttemptContext } from './settlement-writes.ts';
 import { readForChain, readStoredProof } from './terms.ts';
 
 /**
- * A call that came while the answer was being made has joined it, also when its turn came only
- * afterwards: its answer is no replay. Both clocks count whole milliseconds, hence this margin.
+ * Margin between two clocks of whole milliseconds. A call that came before the answer was ready has
+ * joined it, also when its turn came afterwards: its answer is no replay.
  */
 export const CLOCK_GRAIN_MS = 2;
 
 /**
  * The rows of contract 4.3 for an authorization that is not granted to this call. `waitedMs`: the
- * age of the call when it asked the ledger. `answerOf`: the answer that its token names.
+ * age of the call when it asked the ledger. `answerOf`: the payment that its token names.
  */
 export async function answerExisting(
   ledger: Pick<PaymentLedger, 'kept'>,
@@ -61,8 +61,8 @@ export async function answerExisting(
     case 'conflict':
       return hasKey ? { kind: 'conflict' } : { kind: 'spent', state: 'used', record };
     case 'guarded':
-      // Another attempt works on it, or it waits for its buyer. Without the secret the call gets
-      // neither.
+      // Another attempt works on the record, or the record waits for its buyer. A call without the
+      // secret can neither join nor collect.
       return record.state === 'undelivered'
         ? { kind: 'spent', state: record.state, guarded: true, record }
         : { kind: 'in_flight', alone: true };
@@ -82,7 +82,7 @@ async function answerCompleted(
       if (record.evidence === 'unclaimed') return { kind: 'spent', state: 'used' };
       return { kind: 'refused', owed: SafeToRechallenge.refused(record, false, isBuyer) };
     case 'delivered': {
-      // The proof is public once it is on chain: the answer goes to the buyer's secret only.
+      // The proof is public once it is on chain: only a call with the secret gets the answer.
       const kept = isBuyer ? await ledger.kept(record.payId) : undefined;
       if (kept !== undefined) return { kind: 'replayed', record, kept, joined };
       return { kind: 'spent', state: 'delivered', record };
@@ -176,8 +176,8 @@ async function leaveToBuyer({ ledger, time, request }: AttemptContext, record: P
 
 /**
  * Whether a reservation that an earlier attempt left has another mandate than this call, or none.
- * To go on with it would settle under a mandate that was not checked for this call, and would not
- * use the one that was: the call has to begin anew.
+ * Going on would settle under a mandate that was not checked for this call, and would not use the
+ * checked one: the call has to begin anew.
  */
 export function isUnderOtherMandate(
   reserved: Pick<PaymentRecord, 'mandate'>,
@@ -187,7 +187,7 @@ export function isUnderOtherMandate(
   return brought.mandate !== undefined && identityOf(reserved.mandate) !== identityOf(brought.mandate);
 }
 
-/** What of a mandate may be used once (closed mandates, checkout), and what it stands under. */
+/** The ids of a claim that may be used once (closed mandates, checkout), and its open mandates. */
 function identityOf(mandate: string | undefined): string | undefined {
   const claim = mandate === undefined ? undefined : readStoredMandate(mandate)?.claim;
   return claim && JSON.stringify([claim.once, claim.open.map(({ id }) => id)]);
@@ -209,9 +209,9 @@ export function rememberedRefusal(
 export interface PayeeParts {
   readonly rail: PaymentRail;
   /**
-   * Nothing else is paid to this payee. Otherwise another store or seller may be, and a payment
-   * counts only where this store caused its transaction; one that no record has, only where our own
-   * transaction carries the token of this very call in its calldata.
+   * True: nothing else is paid to this payee. Otherwise another store or seller may be paid there:
+   * a payment counts only if this store caused its transaction, and a payment without a record only
+   * if our own transaction has the digest of this call's token in its calldata.
    */
   readonly payToExclusive: boolean;
   /** Whether a payment that no record has is delivered. */
@@ -220,17 +220,17 @@ export interface PayeeParts {
   readonly onUnclaimed?: (facts: { readonly payId: string; readonly transaction: string | undefined }) => void;
 }
 
-/** Whether this call's buyer made such a payment; `unknown`: the node did not answer. */
+/** The owner of a payment that no record has; `unknown`: the node did not answer. */
 type StoreLossClaim =
   | { readonly kind: 'theirs'; readonly facts: Pick<PaymentFacts, 'recovered' | 'tokenDigest'> }
   | { readonly kind: 'unclaimed' }
   | { readonly kind: 'unknown'; readonly cause: string };
 
 /**
- * Whose a lost payment is; one that was sent back is no buyer's any more. A token proves a 402 of
- * this gateway and not the buyer, because every caller may fetch one beforehand; only its digest in
- * a transaction of our own shows with which token a payment was made. `terms`: of the call that
- * brings the proof.
+ * Finds whose a lost payment is; a payment that was sent back is no buyer's any more. A token
+ * proves a 402 of this gateway and not the buyer, because every caller may fetch one beforehand;
+ * only a digest in our own transaction shows the token of a payment. `tokenDigest`: of the call
+ * that brings the proof.
  */
 export async function claimOfLost(
   { rail, payToExclusive, onStoreLoss, onUnclaimed }: PayeeParts,

@@ -37,7 +37,7 @@ interface Refused extends Shown {
   readonly resourceId: string;
   /** Without the reserved names. */
   readonly input: JsonObject;
-  /** Part of what was bought, as the input is. */
+  /** Part of the purchase, as the input is. */
   readonly callerHeaders?: BackendRequest['callerHeaders'];
 }
 
@@ -47,14 +47,14 @@ export interface KnownPayment {
   readonly record: PaymentRecord;
   /** As it was sent, its signature unchecked. */
   readonly proof: Candidate['decoded'];
-  /** It opens what it paid for, and nothing new. */
+  /** The buyer's token: it opens this purchase and begins no new one. */
   readonly token: ReadToken | undefined;
   /** The terms of the payment. */
   readonly agreed: Agreed;
   /**
-   * As it was built when it was paid, without the configured headers, where the call asks for
-   * exactly what was bought, with the buyer's secret; undefined where not, and where it is sealed
-   * with a key that this process does not have.
+   * The paid request without the configured headers, or its method alone where the record is over.
+   * Undefined where the call asks for another purchase or lacks the buyer's secret, and where the
+   * request is sealed with a key that this process does not have.
    */
   readonly request: BackendRequest | undefined;
 }
@@ -88,7 +88,7 @@ export function createFindKnown(
       ? METHODS.find((one) => whatIsBought(resourceId, { method: one, callerHeaders }, input) === record.bind)
       : undefined;
     const { amount, currency, backendRequest, state } = record;
-    // Such a record never leads to the backend again, and has forgotten what was sent there.
+    // A record that is over never leads to the backend again, and has forgotten its request.
     const isOver = FORGOTTEN_IN[state]?.['backendRequest'] !== undefined;
     const requirements =
       isOver || unreadable(record) !== undefined ? clearRequirements(record) : readStoredProof(record).requirements;
@@ -142,10 +142,9 @@ interface OwnPurchase extends Shown {
 export type FindOwn = (asked: OwnPurchase) => Promise<PaymentRecord | undefined>;
 
 /**
- * Finds the purchase of a proof for the buyer alone: the proof is public, so one that was bought
- * without a secret is shown to no caller. The signature must be the one that paid, which is
- * compared and not verified, so a wallet that is a contract need not be asked. Every failure looks
- * alike.
+ * Finds the purchase of a proof for the buyer alone: the proof is public, so a purchase without a
+ * secret is shown to no caller. The signature must equal the one that paid; it is not verified
+ * again, so no wallet contract is asked. Each mismatch gives undefined.
  */
 export function createFindOwn(
   ledger: Pick<PaymentLedger, 'read'>,

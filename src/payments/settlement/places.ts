@@ -1,6 +1,6 @@
 /**
- * How much settles and works at a time: slots of settlements, and places for calls that are settled
- * after their work (`settle: after`), which one that ends unpaid keeps for a while.
+ * Bounds how much settles and works at a time: slots for settlements, and places for calls that are
+ * settled after their work (`settle: after`). A call that ends unpaid keeps its place for a while.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -10,14 +10,14 @@ import type { PaymentRecord } from '../ledger/ledger.ts';
 
 /**
  * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that
- * only a dozen wallets with slow settlements take all places.
+ * it takes 14 wallets with slow settlements to fill all places.
  */
 export const PAYER_SETTLEMENTS = 8;
 /** Calls of one payer that wait for one of its places. */
 export const PAYER_WAITERS = 8;
 /** Settlements under way in this process; readiness and earlier payments need connections too. */
 export const ALL_SETTLEMENTS = 112;
-/** How long a call waits, milliseconds: as long as a copy of a proof, and more than most blocks. */
+/** Longest wait for a place, milliseconds: that of a copy (`JOIN_MS`), above most block times. */
 export const SLOT_WAIT_MS = 3_000;
 
 /**
@@ -36,7 +36,7 @@ export interface UnpaidRow
     PaymentRecord,
     'requestId' | 'callId' | 'resourceId' | 'channel' | 'amount' | 'currency' | 'network' | 'payer'
   > {
-  /** ISO 8601: since when it is certain; of failed work, when its call began. */
+  /** ISO 8601: when it became certain that nothing is paid; of failed work, when its call began. */
   readonly at: string;
   /** HTTP status of the answer; 0: none came. */
   readonly backendStatus: number;
@@ -62,13 +62,13 @@ export function failedWork(record: PaymentRecord, status: number, reason: string
   return unpaidWork({ ...record, answered: status, reason });
 }
 
-/** Calls that may wait where fewer may run: a few wait for whatever budget. */
+/** Least number of calls that may wait for a holder: a small budget has waiters too. */
 const LEAST_WAITERS = 8;
 /** Between two tries for a place that other processes have, milliseconds. */
 const SHARED_PAUSE_MS = 100;
 /** Longest time without asking the store whether its budget is still spent, milliseconds. */
 const SPENT_MS = 10_000;
-/** The holder that counts every call, and what the names of the others begin with. */
+/** The holder that counts every call, and the prefixes of the names of payers and resources. */
 const ALL = 'all';
 const PAYER = 'payer ';
 const RESOURCE = 'resource ';
@@ -93,20 +93,20 @@ export interface WorkFor {
 }
 
 /**
- * The budget that the processes of one store share. A place names its call, and ends by itself: a
- * process may die with it. All but the last holder keep what ended unpaid.
+ * The budget that the processes of one store share. A place has the name of its call and ends by
+ * itself, because its process may die. Each holder counts the calls that ended unpaid.
  */
 export interface SharedWork {
   /**
-   * Takes a place of each holder for `forMs`. Else the first that is full; `spentForMs`: until its
-   * unpaid work leaves a place, 0 where that may come free at any time. @throws StoreError
+   * Takes a place of each holder for `forMs`, or gives the first full holder. `spentForMs`: until
+   * its unpaid work frees a place; 0: a running call may free one at any time. @throws StoreError
    */
   take(
     name: string,
     bounds: readonly (readonly [holder: string, most: number])[],
     forMs: number,
   ): Promise<{ readonly holder: string; readonly spentForMs: number } | undefined>;
-  /** Gives a place back; `unpaid` counts it for so long, under another name. @throws StoreError */
+  /** Gives a place back; `unpaid` counts the call under `name` for `forMs`. @throws StoreError */
   leave(
     name: string,
     holders: readonly string[],
@@ -114,15 +114,15 @@ export interface SharedWork {
   ): Promise<void>;
   /** Ends the count of an unpaid call, whichever process counted it. @throws StoreError */
   free(unpaid: string): Promise<void>;
-  /** Names of what ended unpaid, the latest first. @throws StoreError */
+  /** Names of calls that ended unpaid, the latest first. @throws StoreError */
   listed(holder: string, limit: number): Promise<readonly string[]>;
 }
 
 /** A place in the budget, to be left once. */
 export interface Place {
   /**
-   * `unpaid`: the backend worked for nothing as yet, so it stays taken for the window. A row: there
-   * is nothing to pay for, so it stays taken whatever becomes of the payment.
+   * `unpaid`: the answer is not paid yet, so the place stays taken until it is, or for the window.
+   * A row: there is no answer to pay for, so the place stays taken for the window.
    */
   leave(how: 'settled' | 'unpaid' | UnpaidRow): void;
 }
@@ -136,13 +136,12 @@ interface Spent {
 }
 
 /**
- * Bounds unpaid work. A payer has one such call of a process at a time: with one purse it cannot
- * show the same money to several. The store does not share this bound, because the place of a
- * process that died would stop its payer.
- * `limits`: asked for each call, because a reload changes them.
+ * Bounds unpaid work. A payer has one such call in a process at a time, so that it cannot show the
+ * same money to several. The store does not share this bound, because the place of a process that
+ * died would stop its payer. `limits`: asked for each call, because a reload changes them.
  */
 export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = REAL_TIME, shared?: SharedWork) {
-  /** By payment, or by call where there is nothing to pay for. */
+  /** By payId, or by a random name where there is nothing to pay for. */
   const unpaid = new Map<string, Spent>();
   /** Holders whose budget is spent by all processes together, and until when that is believed. */
   const spentByAll = new Map<string, number>();
@@ -193,11 +192,11 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
       }
     );
   };
-  /** The same place in the store, which calls of other processes may have. */
+  /** Takes a place in the store too: calls of other processes may have all of them. */
   const takeShared = async (call: WorkFor, own: Place, work: SharedWork) => {
     const bounds = boundsOf(call);
     const holders = bounds.map(([holder]) => holder);
-    // The place of an attempt that died is that of the next one.
+    // An attempt takes over the place of a dead attempt at the same payment.
     const name = call.payId;
     for (const giveUpAt = time.now() + SLOT_WAIT_MS; ; await time.sleep(SHARED_PAUSE_MS)) {
       const full = await work.take(name, bounds, call.atMostMs);
@@ -218,9 +217,9 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
   };
   return {
     /**
-     * A place, at once or in turn. `crowded`: none came free in time, or as many calls wait as may:
-     * as many as may run, and few of one payer. `exhausted`: so much of it ended unpaid that none
-     * will come free for now.
+     * Takes a place, at once or in turn. `crowded`: no place came free in time, or too many calls
+     * wait already: as many as may run, or `PAYER_WAITERS` of one payer. `exhausted`: so many calls
+     * ended unpaid that no place comes free for now.
      */
     async enter(call: WorkFor): Promise<Place | 'crowded' | 'exhausted'> {
       if (isSpent(call)) return 'exhausted';
@@ -245,7 +244,7 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     /** Work of the window for which there was nothing to pay, the latest first. */
     async failed(limit: number): Promise<readonly UnpaidRow[]> {
       if (shared !== undefined) {
-        // A call that may still be paid has the name of its payment there.
+        // A row is JSON; a call that may still be paid has the name of its payment.
         const names = (await shared.listed(ALL, limit)).filter((name) => name.startsWith('{'));
         return names.map((name) => JSON.parse(name) as UnpaidRow);
       }
@@ -260,7 +259,7 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
 
 type Sold = Pick<WorkFor, 'resourceId' | 'network'>;
 
-/** The holders of a call, of whose budgets it takes; the store has the same names. */
+/** The holders whose budgets a call takes from; the store uses the same names. */
 function holdersOf({ resourceId, network }: Sold): string[] {
   return [RESOURCE + resourceId, `network ${network}`, ALL];
 }

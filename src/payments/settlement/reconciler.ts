@@ -45,7 +45,7 @@ interface ReconcilerParts {
   readonly deliverable: (record: PaymentRecord) => { readonly repeatable: boolean; readonly timeoutMs: number };
   /** As in `SettlementRequest`. */
   readonly reserveBackend: ReserveBackend;
-  /** Delivers what is paid and has no buyer waiting, over its connection. Ends the lease. */
+  /** Delivers a paid call without a waiting buyer, over its connection. Ends the lease. */
   readonly deliver: (paid: Paid, journal: Journal) => Promise<void>;
   readonly gateOpen: () => boolean;
   /**
@@ -100,20 +100,20 @@ export function createReconciler(parts: ReconcilerParts) {
   const allDone = async (): Promise<void> => void (await Promise.all([...active.values()].map(({ work }) => work)));
   const loop = async (): Promise<void> => {
     while (!stopped) {
-      // What a look found is not awaited here: one slow settlement must not delay the others.
+      // The work of a look is not awaited here: one slow settlement must not delay the others.
       await look();
       await time.sleep(LOOK_EVERY_MS.from + random() * (LOOK_EVERY_MS.to - LOOK_EVERY_MS.from));
     }
   };
   return {
-    /** One look at the work list; resolves when what it found is done. Never rejects. */
+    /** Looks at the work list once; resolves when all running work is done. Never rejects. */
     async round(): Promise<void> {
       await look();
       await allDone();
     },
     /** Looks again and again until `stop`. */
     start: (): void => void loop(),
-    /** No new look; resolves when what runs is done, or after `atMostMs`. */
+    /** Ends the looks; resolves when all running work is done, or after `atMostMs`. */
     async stop(atMostMs: number): Promise<void> {
       stopped = true;
       await Promise.race([allDone(), time.sleep(atMostMs)]);
@@ -121,7 +121,7 @@ export function createReconciler(parts: ReconcilerParts) {
   };
 }
 
-/** Takes a record over and moves it on. */
+/** The commands that take a record over and move it on. */
 type Taking = Pick<PaymentLedger, 'reserve' | 'note' | 'advance'>;
 
 type Lane = keyof typeof AT_ONCE;
@@ -153,7 +153,7 @@ async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<vo
     parts.warn({ payId: record.payId, err: result.cause });
   if (result.kind !== 'paid') return;
   try {
-    // Where the answer was there before the money moved, no write has left it to its buyer yet.
+    // `settled`: the answer was there before the money moved, and no write left it to its buyer.
     if (result.kept === undefined || result.record.state === 'settled') await deliver(result, journal);
     else await wait(ledger, result.record);
   } finally {
@@ -181,7 +181,7 @@ function requestFrom(
   };
 }
 
-/** Nothing to do before the buyer comes or the window ends. */
+/** Puts a record off until the buyer comes or the window ends. */
 async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
   await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: windowLeftMs(held), ...uncertainReceipt(held) });
 }
@@ -220,7 +220,7 @@ export async function endCollecting(ledger: Taking, record: PaymentRecord): Prom
   return ended.kind === 'done' ? ended.record : undefined;
 }
 
-/** Not decided for a day after its authorization ended: no later question decides it. */
+/** Whether a settlement is open a day after its authorization ended: nothing will decide it. */
 function neverDecided({ state, dueAt, validBefore }: PaymentRecord): boolean {
   return state === 'settling' && dueAt >= validBefore * 1_000 + RETRY_WINDOW_MS;
 }
@@ -244,7 +244,7 @@ export async function leaveToOperator(
   warn({ payId: record.payId, err: new Error(`nothing could tell whether a payment was made; ${how}`) });
 }
 
-/** A record is looked at when it is due, so `dueAt` is a lower bound of the store's clock. */
+/** Whether a refund is due. A record is found when it is due: the clock is at least `dueAt`. */
 function owesRefund({ state, settledAt, dueAt, tries, keyDigest, tokenDigest }: PaymentRecord): boolean {
   const since = dueAt - (settledAt ?? dueAt);
   // Without a secret an onlooker may have made the tries: they do not shorten the buyer's time.

@@ -52,8 +52,8 @@ export class SafeToRechallenge {
   }
 
   /**
-   * The local checks refused a proof, and it has no record. `answerOf`: an earlier payment whose
-   * answer waits on, as its token names it.
+   * The local checks refused a proof, and it has no record. `answerOf`: an earlier payment, named
+   * by the proof's token, whose answer still waits.
    */
   static unreserved(
     _answer: NoRecord,
@@ -64,7 +64,7 @@ export class SafeToRechallenge {
 
   /**
    * The ledger answered that the reservation is gone; it deletes only reservations. `answerOf`: the
-   * call was to buy that answer, which waits on.
+   * payment whose answer the call was to buy, and which still waits.
    */
   static discarded(_answer: { readonly kind: 'gone' }, reason: string, answerOf?: string): SafeToRechallenge {
     return SafeToRechallenge.#withoutRecord(reason, answerOf);
@@ -72,7 +72,7 @@ export class SafeToRechallenge {
 
   /**
    * The ledger has no record and remembers that the provider refused this very proof. `answerOf`:
-   * the answer that its token names waits on.
+   * the payment that the proof's token names, whose answer still waits.
    */
   static refusedBefore(
     { reason }: { readonly kind: 'refused'; readonly reason: string },

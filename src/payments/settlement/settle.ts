@@ -1,10 +1,10 @@
 /**
- * One attempt to settle a payment, from claim to outcome: contract 4.2, steps 6 to 9, and the
- * table of 4.3, over a ledger and a rail. A proof that this process sees for the first time is
- * verified before anything is written, and claimed as `settling`; every other one is reserved
- * first. Each step that can move money comes after the write that lets another process find it. Of
- * a payment that is settled after its call (4.7) the backend's answer is kept before that. Copies
- * of one proof that come to one process wait for the first.
+ * One attempt to settle a payment, from claim to outcome: contract 4.2, steps 6 to 9, and the table
+ * of 4.3, over a ledger and a rail. An attempt verifies a proof that is new to this process before
+ * anything is written, and claims it as `settling`; where it cannot, it reserves first. Each step
+ * that can move money comes after the write that lets another process find it. For a payment that
+ * is settled after its call (4.7) the backend's answer is kept before the money moves. Copies of
+ * one proof that come to one process wait for the first.
  */
 
 import { type HeldConnection, type Sale, statusClass, wireReason } from '../../backend/backend-exchange.ts';
@@ -69,18 +69,18 @@ import {
 import { readForChain, readStoredProof, type StoredPurchase, UNREADABLE, unreadable } from './terms.ts';
 
 /**
- * All deadlines of a settlement without the backend's, milliseconds: chain 3 s, budget of unpaid
- * work 6 s, slot 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s.
+ * Above the sum of a settlement's deadlines without the backend's, milliseconds: chain 3 s, budget
+ * of unpaid work 6 s, slot 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s.
  */
 const SETTLEMENT_BOUND_MS = 211_000;
 
 /** The reason of a proof that the present offer does not allow (contract 1.3). */
 const SOLD_OTHERWISE = 'invalid_payment_requirements';
 const TOO_LATE_TO_BEGIN: WindowReason = 'invalid_exact_evm_payload_authorization_valid_before';
-/** Against a new call of the backend, and not against a payment for an answer that is there. */
+/** Refusals of a new call of the backend; a payment for an answer that is there ignores them. */
 const AGAINST_NEW_WORK: ReadonlySet<string | undefined> = new Set([SOLD_OTHERWISE, TOO_LATE_TO_BEGIN]);
 
-/** Proofs that are remembered: one that comes again has its record asked for first. */
+/** Most proofs that are remembered: a remembered one is reserved before it is verified. */
 const REMEMBERED = 10_000;
 
 const CROWDED = { kind: 'crowded' } as const;
@@ -90,7 +90,7 @@ const NOT_REACHED = {
   cause: 'no connection to the merchant',
 } as const;
 
-/** The store did not confirm that it has an answer. */
+/** The reason of work whose answer the store did not confirm to have. */
 export const UNKEPT = 'storage_error';
 
 /**
@@ -135,7 +135,7 @@ export function createSettler(parts: SettlementParts): Settler {
 /** The parts that all attempts of a process share. */
 interface Shared {
   readonly slots: Limiter;
-  /** By payId: proofs that were verified before their claim. */
+  /** By payId: proofs that this process has begun to verify before their claim. */
   readonly seen: RecentMap<true>;
   /** By payId: proofs whose claim or reservation is not written yet. */
   readonly claiming: Set<string>;
@@ -149,18 +149,18 @@ class SettlementAttempt {
   readonly #context: AttemptContext;
   readonly #request: SettlementRequest;
   #held: HeldConnection | undefined;
-  /** What was read of a stored proof last: verification and settlement read the same one. */
+  /** The stored proof as read last: verification and settlement read the same one. */
   #purchase: { readonly stored: string; readonly read: StoredPurchase } | undefined;
-  /** The rail's, where the proof was verified before a record of it was asked for. */
+  /** The rail's verdict on a proof that was verified before its record was asked for. */
   #verdict: RailVerdict | undefined;
   /** The backend's answer, where this attempt has it before the settlement. */
   #answer: KeptAnswer | undefined;
-  /** The earlier payment that this answer was made for, which came to nothing. */
+  /** payId of the earlier payment that `#answer` was made for, and that came to nothing. */
   #bought: string | undefined;
   /** The work of the backend in this attempt, for the budget. `reason`: why nothing can be sold. */
   #worked: { readonly status: number; readonly reason?: string } | undefined;
 
-  /** Reads settings that may change once: they stay for the attempt. */
+  /** Copies the parts: settings that change later stay the same for the attempt. */
   constructor(parts: SettlementParts, shared: Shared, request: SettlementRequest) {
     this.#parts = { ...parts };
     this.#shared = shared;
@@ -171,7 +171,7 @@ class SettlementAttempt {
   async run(joined: boolean): Promise<SettlementResult> {
     if (!this.#request.gateOpen()) return { kind: 'gate_closed' };
     if (this.#request.left?.aborted === true) return { kind: 'gone' };
-    // Before the store is asked: the time of its reply is no waiting for an answer.
+    // Read before the store is asked: the wait for its reply is no wait for an answer.
     const waitedMs = this.#request.elapsedMs();
     const { terms, proof, token, work } = this.#request;
     const asked = {
@@ -193,7 +193,7 @@ class SettlementAttempt {
     return this.#holding(record, () => this.#work(record, joined));
   }
 
-  /** Runs the work on a record under its lease, which a payment keeps for its delivery. */
+  /** Runs the work on a record under its lease. A paid record keeps it for its delivery. */
   async #holding(record: PaymentRecord, work: () => Promise<StepResult>): Promise<SettlementResult> {
     const lease = this.#parts.leases.hold(record, SETTLEMENT_BOUND_MS + this.#request.backendTimeoutMs);
     let result: StepResult | undefined;
@@ -210,9 +210,9 @@ class SettlementAttempt {
 
   /**
    * Verifies the proof, claims the payment and settles it, where this process sees the proof for
-   * the first time and a slot is free. Otherwise, and where the rail has something against it, a
-   * record is reserved first. Copies find neither before one of them is written: a copy that
-   * reserves in between could pay what is refused here.
+   * the first time and a slot is free. Otherwise, and where the rail does not accept the proof, it
+   * reserves a record. Until a claim or a reservation is written, copies are "in flight": a copy
+   * that reserves could pay for a proof that is refused here.
    */
   async #claimedOrReserved(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult }> {
     const { payId, payer, mandate } = asked.terms;
@@ -232,7 +232,7 @@ class SettlementAttempt {
     }
   }
 
-  /** Undefined: the rail has something against it. A reservation: the proof has a record. */
+  /** Undefined: the rail's verdict is not `valid`. A reservation: no settlement began. */
   async #verifyAndClaim(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult } | undefined> {
     const { proof, requirements } = this.#readProof(asked.terms);
     this.#verdict = await this.#parts.rail.verify(proof, requirements);
@@ -260,18 +260,18 @@ class SettlementAttempt {
     };
   }
 
-  /** Why nothing may begin, although the proof is verified: then nothing is written. */
+  /** Holds the backend, and gives the reason if a verified proof may not be settled now. */
   async #againstBeginning(sale: Sale): Promise<Exclude<StepResult, { readonly kind: 'paid' }> | undefined> {
     if (this.#answer === undefined && !(await this.#holdsBackend(sale))) return NOT_REACHED;
-    // The gate may have closed during the verification. From the next write on another process may
-    // settle this.
+    // The gate may have closed during the verification. After the next write another process may
+    // settle the payment.
     if (!this.#request.gateOpen()) return { kind: 'gate_closed' };
     return this.#buyerIsHere() ? undefined : { kind: 'gone' };
   }
 
   /**
-   * With the answer that was there before the money moved. Without it the backend is asked again,
-   * if it may be; else the payment waits for its buyer.
+   * Adds to a paid result the answer that came before the money moved. Without it the backend is
+   * called again, if it may be; else the payment waits for its buyer.
    */
   async #withAnswer(result: StepResult): Promise<StepResult> {
     if (result.kind !== 'paid' || result.kept !== undefined || result.record.answered === undefined) return result;
@@ -318,11 +318,11 @@ class SettlementAttempt {
 
   #begin(record: PaymentRecord): Promise<StepResult> {
     if (unreadable(record)) return this.#giveUp(record, { kind: 'unavailable', cause: UNREADABLE });
-    // A verdict that is there counts for the copies too.
+    // A verdict that exists is used without its buyer: it answers the copies too.
     if (this.#verdict === undefined && !this.#buyerIsHere()) return this.#giveUp(record, { kind: 'gone' });
     if (isUnderOtherMandate(record, this.#request.terms)) return this.#giveUp(record, { kind: 'in_flight' });
-    // A faulty proof came this far because a record had to answer it, which is gone meanwhile or
-    // which the store may have lost.
+    // A faulty proof comes here when a record had to answer it, and that record is gone or the
+    // store may have lost it.
     const refusal = this.#request.refusal ?? tooLate(record, this.#request.work?.leastSeconds);
     if (refusal === NEVER_ANEW) return this.#refuse(record, refusal, false);
     return refusal === undefined ? this.#verify(record) : this.#checkStoreLoss(record, refusal, 'late');
@@ -350,10 +350,10 @@ class SettlementAttempt {
     return beginSettling(this.#context, record, begun, (settling) => this.#settle(settling, false));
   }
 
-  /** Settles after the call: within the budget of unpaid work, and without a slot meanwhile. */
+  /** Settles after the call: takes a place in the budget of unpaid work, and a slot to pay. */
   async #workFirst(record: PaymentRecord, { network, answerOf }: WorkFirst): Promise<StepResult> {
     this.#answer = await this.#answerOfEarlier(record, answerOf);
-    // Nothing is worked for what is there: it needs no place, and no backend.
+    // An answer that is there needs no place and no backend.
     if (this.#answer !== undefined) return this.#begin(record);
     const { payId, payer, resourceId } = record;
     const atMostMs = SETTLEMENT_BOUND_MS + this.#request.backendTimeoutMs;
@@ -369,7 +369,7 @@ class SettlementAttempt {
     return result;
   }
 
-  /** How a call that was not paid leaves its place. Without an answer nothing can pay for it. */
+  /** Decides how an unpaid call leaves its place: as `settled` if the backend did no work. */
   #costOf(record: PaymentRecord, result: StepResult | undefined): Parameters<Place['leave']>[0] {
     if (this.#worked === undefined) return 'settled';
     const { status, reason = result === undefined ? UNKEPT : undefined } = this.#worked;
@@ -377,9 +377,9 @@ class SettlementAttempt {
   }
 
   /**
-   * Verified: the backend works, its answer is kept, and then it is paid for. Where nothing is in
-   * the way the write that keeps it begins the settlement too; otherwise the answer is kept before
-   * anything is waited for.
+   * Gets and keeps the backend's answer for a verified proof, and then settles. Where nothing is in
+   * the way, one write keeps the answer and begins the settlement; otherwise the answer is kept
+   * before any wait.
    */
   async #haveItWorked(record: PaymentRecord): Promise<StepResult> {
     this.#request.journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
@@ -402,9 +402,9 @@ class SettlementAttempt {
   }
 
   /**
-   * The answer of a payment that came to nothing, for the same purchase of the same payer, and for
-   * the first payment alone that asks for it. One that came to nothing too passes it on; one that
-   * left no record never had it.
+   * The answer of a refused payment for the same purchase of the same payer. The first payment that
+   * asks gets it. If that one is refused too, the next gets it; if it leaves no record, the answer
+   * is free again.
    */
   async #answerOfEarlier(record: PaymentRecord, payId: string | undefined): Promise<KeptAnswer | undefined> {
     if (payId === undefined) return undefined;
@@ -441,8 +441,8 @@ class SettlementAttempt {
   }
 
   /**
-   * The answer is kept and nothing was sent. Without its buyer nothing is paid, and what an earlier
-   * attempt left (not `fresh`) is verified again.
+   * Pays for a kept answer; no transaction was sent before. Without its buyer nothing is paid, and
+   * a record that an earlier attempt left (not `fresh`) is verified again.
    */
   async #payForWork(record: PaymentRecord, fresh = false): Promise<StepResult> {
     const otherwise = (await this.#unwanted(record)) ?? (fresh ? undefined : await this.#againstPaying(record));
@@ -459,7 +459,7 @@ class SettlementAttempt {
     return undefined;
   }
 
-  /** Why what an earlier attempt left cannot be paid now; undefined: it can. */
+  /** Puts back or ends a record that cannot be paid now; undefined: it can be paid. */
   async #againstPaying(record: PaymentRecord): Promise<StepResult | undefined> {
     if (isUnderOtherMandate(record, this.#request.terms)) return this.#putBack(record, { kind: 'in_flight' });
     const notNow = (cause: string): Promise<StepResult> => this.#putBack(record, { kind: 'unavailable', cause });
@@ -485,8 +485,8 @@ class SettlementAttempt {
   }
 
   /**
-   * Leaves the answer to its buyer, unless the chain decides: past the window of its proof, and
-   * before it where a store that lost its last seconds has forgotten that it was paid.
+   * Leaves the answer to its buyer, unless the payment is decided: by the end of its window, or by
+   * a chain that shows a payment which a store that lost its last seconds has forgotten.
    */
   async #endWork(record: PaymentRecord, otherwise: StepResult): Promise<StepResult> {
     const ended = endOf(record);
@@ -521,13 +521,13 @@ class SettlementAttempt {
     const { by, transaction } = paid;
     if (by === undefined || this.#parts.payToExclusive) return paid;
     if (by === 'others') return { kind: 'refused', reason: NONCE_ALREADY_USED, evidence: 'unclaimed', transaction };
-    // Without the hash: a later attempt would take it for one that this store has made.
+    // The result has no hash: a later attempt would take it for a transaction of this store.
     return { kind: 'uncertain', cause: `paid by ${transaction}, which this store is not known to have caused` };
   }
 
   /**
-   * The earlier attempts, as the rail needs them. Its mark on the chain is the digest of a random
-   * token: a key could be guessed from its digest.
+   * The earlier attempts, as the rail needs them. The payment's mark on the chain is the digest of
+   * a random token and never of a key, which could be guessed from it.
    */
   #historyOf({ transaction, keyDigest, tokenDigest }: PaymentRecord, sentBefore: boolean): SettlementHistory {
     const { terms, token } = this.#request;
@@ -540,9 +540,9 @@ class SettlementAttempt {
   }
 
   /**
-   * What was signed for this payment was withdrawn, and the same proof comes again. A node may hold
-   * the transaction although it refused it, so the chain is asked first, and only the chain can
-   * lead to a 402.
+   * Begins a withdrawn payment anew when the same proof comes again. A node may hold the
+   * transaction although it refused it, so the chain is asked first, and only the chain can lead to
+   * a 402.
    */
   async #beginAnew(record: PaymentRecord): Promise<StepResult> {
     const request = this.#request;
@@ -578,13 +578,13 @@ class SettlementAttempt {
     return answered !== undefined && AGAINST_NEW_WORK.has(refusal) ? undefined : refusal;
   }
 
-  /** Leaves what is not under way to its buyer, and past its window to the chain. */
+  /** Leaves a payment that is not under way to its buyer, and past its window to the reconciler. */
   async #putBack(record: PaymentRecord, result: StepResult): Promise<StepResult> {
     const noted = await this.#parts.ledger.note({ ...fencingToken(record), leaseMs: 0, againMs: windowEndMs(record) });
     return noted.kind === 'done' ? result : { kind: 'in_flight' };
   }
 
-  /** Holds a connection to the backend for what may be paid now. False: nothing may be paid. */
+  /** Holds a connection to the backend before money may move. False: nothing may be paid. */
   async #holdsBackend(sale: Sale): Promise<boolean> {
     this.#held ??= await this.#request.reserveBackend(sale);
     return this.#held !== undefined;
@@ -595,21 +595,21 @@ class SettlementAttempt {
     return this.#buyerIsHere() && this.#request.gateOpen();
   }
 
-  /** Without its client a call moves no money: a copy may be refused and the buyer pay anew. */
+  /** Whether the client waits. Without it no money moves: after a refused copy it may pay anew. */
   #buyerIsHere(): boolean {
     return this.#request.left?.aborted === false;
   }
 
   /**
-   * Deletes the reservation. The refusal is remembered where the buyer is asked to pay anew: a copy
-   * may be verified already, and its claim must not settle then. An attempt that lost the
-   * reservation to another one answers "in flight".
+   * Deletes the reservation. `remember`: a copy that is verified already finds the refusal and is
+   * not settled, because the buyer is asked to pay anew. An attempt that lost the reservation to
+   * another one answers "in flight".
    */
   async #refuse(record: PaymentRecord, reason: string, remember: boolean): Promise<StepResult> {
     const remembered = remember ? rememberedRefusal(this.#request, record, reason) : undefined;
     const discarded = await this.#parts.ledger.discard(fencingToken(record), [], remembered);
     if (discarded.kind !== 'gone') return { kind: 'in_flight' };
-    // An answer that this proof was to buy waits for the next one.
+    // An answer that this proof was to buy waits for the next proof.
     return { kind: 'refused', owed: SafeToRechallenge.discarded(discarded, reason, this.#bought) };
   }
 
@@ -621,11 +621,12 @@ class SettlementAttempt {
 
   /**
    * There was no record, and yet the nonce is spent, or the proof is too old to be a new one: it
-   * may have paid us before the store lost its data. Only the chain shows that, and a 402 would
-   * charge twice then.
+   * may have paid us before the store lost its data. Only the chain shows that; a 402 for a proof
+   * that paid would charge twice.
    */
   async #checkStoreLoss(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<StepResult> {
-    // Not the fault of a mandate, nor one that each copy finds itself, because it reserves first.
+    // A fault of a mandate is not remembered, nor a late proof of a call that is settled after it:
+    // each copy reserves first and finds that itself.
     const remember = why === 'spent' || (this.#request.work === undefined && AGAINST_NEW_WORK.has(reason));
     if (!this.#parts.rail.seesChain)
       // Nothing here shows whether a spent nonce paid us, so it counts as spent: a 402 could charge
@@ -643,9 +644,9 @@ class SettlementAttempt {
   }
 
   /**
-   * It paid us and the store lost the record: that is made again from what the chain shows, and
-   * delivered once. Where another gateway or another buyer may have used it, the answer is 409,
-   * and the operator is warned.
+   * Makes a record that the store lost again from the payment that the chain shows, and delivers
+   * once. Where another gateway or another buyer may have used the proof, the answer is 409, and
+   * the operator is warned.
    */
   async #recover(record: PaymentRecord, shown: Settled): Promise<StepResult> {
     const claim = await claimOfLost(this.#parts, record, shown, this.#request.terms);
@@ -680,7 +681,7 @@ class SettlementAttempt {
     const shown = await this.#parts.rail.reconcile(proof, requirements, this.#historyOf(record, true));
     if (shown.kind === 'unknown') return leaveUncertain(this.#context, record, shown.cause);
     if (shown.kind !== 'open') return this.#recordOutcome(record, shown);
-    // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be
+    // An earlier transaction may still pay us. Nothing more is sent for a call that cannot be
     // delivered: a later look decides.
     if (record.answered === undefined && !(await this.#holdsBackend(record)))
       return leaveUncertain(this.#context, record, NOT_REACHED.cause);
@@ -690,7 +691,7 @@ class SettlementAttempt {
   }
 }
 
-/** Why an authorization cannot be begun with any more, when its record was last changed. */
+/** The reason if an authorization was too old to begin when its record last changed. */
 function endOf(record: PaymentRecord): string | undefined {
   return tooLate({ ...record, reservedAt: record.changedAt });
 }
@@ -706,15 +707,15 @@ export const JOIN_MS = 3_000;
  * process, so without a bound one proof would keep other buyers out.
  */
 export const MOST_COPIES = 8;
-/** Between two looks at the running call's record, milliseconds: short at first, as calls are. */
+/** Pauses of looks at the running call's record, milliseconds: short at first, as calls are. */
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 200;
 const PAUSE_GROWTH = 1.5;
 
 /**
- * A settler whose copies of one proof wait for the first one: they then get its answer, or the
- * failure of it. All copies of a process share one look at the record; copies beyond `MOST_COPIES`
- * are answered "in flight" at once, without a question to the store.
+ * Makes copies of one proof wait for the first call, and then get its answer or its failure. The
+ * copies share one look at the record; copies beyond `MOST_COPIES` are answered "in flight" at
+ * once, without a question to the store.
  */
 export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, time: Time = REAL_TIME): Settler {
   const looks = new Map<string, Promise<void>>();
@@ -754,9 +755,9 @@ export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, t
 }
 
 /**
- * Resolves when no attempt works on the record any more, at the latest when no joined call waits.
- * Never rejects. It starts slower `after` so many attempts in vain: a record that only its key
- * opens is idle, and still not granted to this call.
+ * Resolves when no attempt works on the record any more, or after `JOIN_MS`. Never rejects. `after`
+ * attempts in vain its pauses start longer: a record that only its key opens is idle, and still not
+ * granted to this call.
  */
 async function untilIdle(ledger: Pick<PaymentLedger, 'read'>, payId: string, after: number, time: Time): Promise<void> {
   const ends = time.now() + JOIN_MS;

@@ -1,4 +1,4 @@
-/** What a call asks of the settlement and what it gets: types between pipeline and settle.ts. */
+/** Request and result of a settlement: the types between pipeline and settle.ts. */
 
 import type { Cancellation, HeldConnection, ReserveBackend } from '../../backend/backend-exchange.ts';
 import type { Journal } from '../../events/journal.ts';
@@ -16,9 +16,9 @@ export const NEVER_ANEW = 'not_sold';
 /** One request to settle. */
 export interface SettlementRequest {
   readonly terms: PaymentTerms;
-  /** How the token of the terms stands with a new record; absent where the terms are a record's. */
+  /** Use of the terms' token in a new record; absent where the terms are those of a record. */
   readonly token?: NewToken | undefined;
-  /** What the local checks have against the proof; it counts unless a record has to answer. */
+  /** The local checks' refusal of the proof; it counts unless a record has to answer. */
   readonly refusal: string | undefined;
   /** The digest that refusals are remembered by; absent when no proof was brought. */
   readonly proof?: string;
@@ -43,15 +43,15 @@ export interface SettlementRequest {
 export interface WorkFirst {
   /** Where the call came from, for the budget. */
   readonly network: string;
-  /** What the checks of the proof asked to be left of its window, seconds. */
+  /** Least rest of its window that the checks asked of the proof, seconds. */
   readonly leastSeconds: number;
-  /** A payment that came to nothing after its answer was there: this call may buy that answer. */
+  /** payId of a refused payment with a kept answer, which this call may buy. */
   readonly answerOf: string | undefined;
   /** Has the backend answer. Never rejects. */
   call(record: PaymentRecord, held: HeldConnection): Promise<Worked>;
 }
 
-/** What the backend made of a call whose answer is to be kept. */
+/** The backend's result for a call whose answer is to be kept. */
 export type Worked =
   | { readonly kind: 'answer'; readonly answer: KeptAnswer }
   | { readonly kind: 'failed'; readonly failure: WorkFailure };
@@ -99,19 +99,20 @@ export interface Uncertain {
 }
 
 /**
- * What came of a request. Only `paid` may reach the backend; only `refused` may be answered 402.
+ * The result of a request. Only `paid` may reach the backend; only `refused` may be answered 402.
  *
  * - `replayed`: the kept answer of a delivered payment. `joined`: the call had waited for it.
- * - `in_flight`: another attempt works on it. `alone`: there is nothing to wait for, because the
- *   answer would not be for this call. `leaseLeftMs`: after this time the call may go on with it,
+ * - `in_flight`: another attempt works on it. `alone`: the call does not wait: the answer would not
+ *   be for it, or too many copies wait. `leaseLeftMs`: after this time the call may go on with it,
  *   unless the other attempt renews its lease.
- * - `failed`: the attempt that this call waited for was paid and not delivered.
+ * - `failed`: paid and not delivered: the attempt that this call waited for failed, or the kept
+ *   answer is gone.
  * - `conflict`: the same key and proof for another input.
  * - `spent`: the authorization is used. `guarded`: it waits for the secret that it was paid with,
  *   and this call did not bring that.
  * - `mandate_used`: the mandate cannot be used, now or ever. Nothing was written, asked or sent.
  * - `postponed`: nothing was taken and nothing is under way; the same proof begins anew.
- * - `crowded`: too many settlements of this payer, or of all, are under way. Nothing was sent.
+ * - `crowded`: no place for the settlement or for its work is free. Nothing was sent.
  * - `gone`: the buyer left before anything was sent; what was reserved is given back.
  * - `unworked`: the backend gave no answer, and nothing was taken for it.
  */

@@ -116,8 +116,9 @@ export async function beginSettling(
 }
 
 /**
- * Keeps the backend's answer for its buyer, and that it is there, while nothing is paid.
- * @throws when the store is silent: then nothing was taken, and the backend worked in vain
+ * Writes `worked` and keeps the backend's answer for its buyer. Undefined: another attempt has the
+ * record.
+ * @throws when the store is silent: nothing was taken, and the backend worked in vain
  */
 export async function writeWorked(
   { ledger, time, request: { journal } }: AttemptContext,
@@ -137,7 +138,7 @@ export async function writeWorked(
   return undefined;
 }
 
-/** Kept as long as its record is, whatever becomes of the payment. */
+/** Keeps an answer for the present retention of its record, paid or not. */
 function keptAnswer(
   { validBefore, changedAt }: PaymentRecord,
   answer: KeptAnswer,
@@ -147,8 +148,8 @@ function keptAnswer(
 }
 
 /**
- * Keeps a signed transaction before it is sent, so that a take-over finds it. The result throws
- * when the transaction could not be kept: then nothing may be sent.
+ * Keeps a signed transaction before it is sent, so that a take-over finds it. The returned function
+ * throws when the transaction could not be kept: nothing may be sent then.
  */
 export function writeAhead(
   { ledger }: AttemptContext,
@@ -227,7 +228,7 @@ async function writeSettled(
   return leaveUncertain(context, record, new OutcomeUnwritten('settled', settled), facts);
 }
 
-/** What a receipt states of an answer that was there before the money moved. */
+/** The delivery in a receipt for an answer that was there before the money moved. */
 function waitingAnswer(status: number | undefined): Delivery | undefined {
   if (status === undefined) return undefined;
   return { backendStatus: status, deliveredAt: undefined, failure: undefined, answerKept: true };

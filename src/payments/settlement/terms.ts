@@ -1,6 +1,6 @@
 /**
- * The terms of a purchase: what the first reservation of an authorization fixes for good. Of proof
- * and backend request, which a record keeps as text, also how they are read again.
+ * The terms of a purchase: the facts that the first reservation of an authorization fixes. Also
+ * reads the proof and the backend request again, which a record keeps as text.
  */
 
 import { createHash, hash } from 'node:crypto';
@@ -61,13 +61,13 @@ export function paymentTerms(
   };
 }
 
-/** What only the buyer has beside the public proof. */
+/** Secrets that only the buyer has, beside the public proof. */
 interface Secrets {
   readonly idempotencyKey: string | undefined;
   readonly token: ShownToken | undefined;
 }
 
-/** Both, when both came: the record may have been made with either. */
+/** Digests of both secrets when both came: the record may have been made with either. */
 function secretsOf(payId: string, { idempotencyKey, token }: Secrets): Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'> {
   return {
     ...(idempotencyKey === undefined ? {} : { keyDigest: keyDigest(payId, idempotencyKey) }),
@@ -96,7 +96,7 @@ export function whatIsBought(
   return hash('sha256', `${resourceId}\0${method}\0${canonicalJson(input)}${brought}`, 'hex');
 }
 
-/** SHA-256 hex over the RFC 8785 form of an input: what was asked, for readers who have it. */
+/** SHA-256 hex over the RFC 8785 form of an input: a reader who has the input can compare. */
 export function inputDigest(input: JsonObject): string {
   return hash('sha256', canonicalJson(input), 'hex');
 }
@@ -115,13 +115,13 @@ class UnreadableRecord extends Error {
   }
 }
 
-/** What was bought, and with which authorization. */
+/** The offer that was bought, and the proof that bought it. */
 export interface StoredPurchase {
   readonly proof: Proof;
   readonly requirements: PaymentRequirements;
 }
 
-/** What a record keeps of a proof and of the offer it was made for. */
+/** The stored form of a proof and of the offer that it was made for. */
 interface StoredProof {
   readonly payload: PaymentPayload;
   readonly signedBy: Proof['signedBy'];
@@ -133,22 +133,22 @@ export function storedProof({ payload, signedBy }: Proof, requirements: PaymentR
   return JSON.stringify({ payload, signedBy, requirements } satisfies StoredProof);
 }
 
-/** The cause in every log line about such a record. */
+/** The cause in log lines about a record whose proof is sealed with a key that is not here. */
 export const UNREADABLE = 'the stored proof cannot be opened';
 
 /**
- * Why an attempt cannot go on with a record: the key of the sealed proof is not here. Undefined: it
- * is readable. A record under which nothing was sent may be deleted then: the same proof makes a
- * new one.
+ * The reason if the key of a record's sealed proof is not here, so that an attempt cannot go on;
+ * undefined: the proof is readable. An unreadable record of which nothing was sent may be deleted:
+ * the same proof makes a new one.
  */
 export function unreadable({ proof }: Pick<PaymentRecord, 'proof'>): string | undefined {
   return isSealed(proof) ? UNREADABLE : undefined;
 }
 
 /**
- * The purchase as it was fixed at the first reservation. What comes later under the same replay key
- * (another price, or a second authorization for the same nonce) does not change what the chain is
- * asked about; and the payment for a removed resource can still be finished.
+ * The purchase as it was fixed at the first reservation. A later call under the same replay key
+ * (another price, or a second authorization for the same nonce) does not change the question to the
+ * chain; and the payment for a removed resource can still be finished.
  * @throws UnreadableRecord
  */
 export function readStoredProof(record: PaymentTerms): StoredPurchase {
@@ -166,7 +166,7 @@ export function readStoredProof(record: PaymentTerms): StoredPurchase {
 const LONGEST_OFFER_SECONDS = 3_600;
 
 /**
- * The same for a question to the chain, which needs only what a record has in clear. Where the
+ * Reads a purchase for a question to the chain, which needs only the fields in clear. Where the
  * proof is unreadable the result has no signature, so nothing can be sent with it.
  */
 export function readForChain(record: PaymentRecord): StoredPurchase {
@@ -202,7 +202,7 @@ export function clearRequirements({ network, asset, payee, units }: PaymentRecor
   };
 }
 
-/** What a record keeps of the backend request. Body as base64. */
+/** The stored form of a backend request, its body as base64. */
 interface StoredRequest {
   readonly method: BackendRequest['method'];
   readonly path: string;
@@ -212,7 +212,7 @@ interface StoredRequest {
   readonly body?: string | undefined;
 }
 
-/** Without configured headers, which may hold secrets and are added again when it is read. */
+/** Leaves out configured headers: they may hold secrets, and the reader adds them again. */
 export function storedRequest({ method, path, headers, callerHeaders, body }: BackendRequest): string {
   return JSON.stringify({
     method,
@@ -247,20 +247,20 @@ export function readStoredRequest(stored: string, configured: Readonly<Record<st
 }
 
 /**
- * What the ledger keeps of a caller's idempotency key (contract 4.4): SHA-256 hex over payId and
- * key. The proof becomes public with its transaction and the key does not, so the key tells the
- * buyer from an onlooker; therefore it is not kept in clear.
+ * The ledger's form of a caller's idempotency key (contract 4.4): SHA-256 hex over payId and key.
+ * The proof becomes public with its transaction and the key does not, so the key tells the buyer
+ * from an onlooker; therefore it is not kept in clear.
  */
 export function keyDigest(payId: string, key: string): string {
   return createHash('sha256').update(`${payId}\0${key}`).digest('hex');
 }
 
-/** What the ledger keeps of a token (contract 4.5), never equal to the digest of a key. */
+/** The ledger's form of a token (contract 4.5), never equal to the digest of a key. */
 export function tokenDigest(payId: string, token: string): string {
   return createHash('sha256').update(`token\0${payId}\0${token}`).digest('hex');
 }
 
-/** The same for two purchases with one token: SHA-256 hex over the token alone. */
+/** A name that two purchases with one token share: SHA-256 hex over the token alone. */
 export function tokenId(token: string): string {
   return createHash('sha256').update(`token id\0${token}`).digest('hex');
 }

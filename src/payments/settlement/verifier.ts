@@ -36,10 +36,10 @@ const REMEMBERED = 10_000;
 
 const CROWDED = { kind: 'crowded' } as const;
 
-/** What a proof is told that accepts another offer than the present one. */
+/** The reason for a proof that accepts another offer than the present one. */
 const NOT_OFFERED = 'invalid_payment_requirements';
 const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
-/** For clocks that differ, seconds. */
+/** Tolerance for clocks that differ, seconds. */
 const CLOCK_MARGIN_SECONDS = 4;
 const ILLEGIBLE: DecodedProof = {
   kind: 'unreadable',
@@ -63,9 +63,9 @@ export type CarriedProof =
 /**
  * The verdict on a proof.
  *
- * - `genuine`: `agreed` is the offer that it accepts. `refusal` is what is wrong with it although
- *   the chain may show it paid. `key` is the caller's own name for the payment
- *   (payment-identifier), `token` that of its 402.
+ * - `genuine`: `agreed` is the offer that it accepts. `refusal` is its fault, despite which the
+ *   chain may show that it paid. `key` is the caller's own name for the payment
+ *   (payment-identifier), `token` the token of its 402.
  * - `refused`: only a record may still answer it.
  */
 type ProofVerdict =
@@ -99,13 +99,13 @@ interface RefusedProof {
 /** Contract 4.2, steps 1 to 4. */
 export interface ProofVerifier {
   /**
-   * `offer`: the present one. `network`: where the call came from; questions to others count
-   * against its budget.
+   * `offer`: the present one. `network`: where the call came from; questions about the signature
+   * count against its budget.
    */
   verify(carried: CarriedProof, offer: Agreed, network: string): Promise<ProofVerdict>;
   /**
-   * Whether the payer of a known payment signed its proof, whatever that accepts: the proof that
-   * paid was verified then, another one of the same authorization is verified now.
+   * Checks that the payer of a known payment signed the proof, whatever offer it accepts: the proof
+   * that paid was verified then, another one of the same authorization is verified now.
    */
   verifyKnown(
     payment: Pick<KnownPayment, 'record' | 'proof' | 'agreed'>,
@@ -137,8 +137,8 @@ export function createProofVerifier(
       const { buyerToken } = decoded;
       const readWith = (terms: Parameters<typeof offeredTerms>[1]): ReadToken | undefined =>
         buyerToken === undefined ? undefined : tokens.read(buyerToken, offeredTerms(offer.resourceUrl, terms));
-      // What a refused proof accepts may be what is wrong with it, so its token is also read with
-      // the present offer.
+      // The accepted terms may be the fault of a refused proof, so its token is also read with the
+      // present offer.
       const refused = (reason: string, fault?: string, token?: ReadToken): RefusedProof => ({
         ...{ kind: 'refused', reason, fault },
         answerOf: token?.answerOf ?? readWith(offer.requirements)?.answerOf,
@@ -187,14 +187,14 @@ export function createProofVerifier(
 }
 
 /**
- * Above what must be left of a new proof, milliseconds: one that lives too long has the same
- * reason.
+ * Longest rest of a window that is too short for a new proof, milliseconds. A window that is too
+ * long has the same reason, and more than this left.
  */
 function leftToBegin(leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS): number {
   return (leastSeconds + CLOCK_MARGIN_SECONDS) * 1_000;
 }
 
-/** What came of such questions; for the metrics. */
+/** Counts the answers about unproven signatures; for the metrics. */
 type UnprovenCount = Record<'proven' | 'refused' | 'unavailable' | 'crowded', number>;
 
 export type UnprovenSignatures = ReturnType<typeof createUnprovenSignatures>;
@@ -240,8 +240,8 @@ function nameOf({ proof }: Unproven): string {
 }
 
 /**
- * The amount and the time of an offer, and in `extra` whether its money moves first: all else of it
- * stays until the process ends.
+ * The members of an offer that can change while the process runs: amount, time, and in `extra`
+ * whether the money moves first.
  */
 type Terms = Pick<EchoedRequirements, 'amount' | 'maxTimeoutSeconds' | 'extra'>;
 
@@ -253,14 +253,14 @@ interface ReplacedOffer {
 }
 
 /**
- * Remembers replaced offers for the buyers whose clients do not echo the token of their 402. Only
- * for as long as such a 402 lasts, so that its size is bounded by what is sold and how often that
- * changes.
+ * Remembers replaced offers for the buyers whose clients do not echo the token of their 402. An
+ * offer is remembered as long as such a 402 lasts, so the number of resources and of changes bounds
+ * the memory.
  */
 export function createReplacedOffers(now: () => number = Date.now) {
   let replaced: readonly ReplacedOffer[] = [];
   return {
-    /** Takes the place of the offers that were made until now. */
+    /** Remembers the offers of `before` that `after` does not have. */
     replace(before: Offers, after: Offers): void {
       const nowMs = now();
       const present = new Map([...after.values()].map((offer) => [offer.resourceUrl, offer]));
@@ -274,7 +274,7 @@ export function createReplacedOffers(now: () => number = Date.now) {
         ...ended.map((agreed) => ({ agreed, untilMs: nowMs + agreed.requirements.maxTimeoutSeconds * 1_000 })),
       ];
     },
-    /** The offer with these terms, while one that this process issued may still be accepted. */
+    /** The replaced offer with these terms, while a 402 with it may still be accepted. */
     find(resourceUrl: string, terms: Terms): Agreed | undefined {
       const nowMs = now();
       return replaced.findLast(
@@ -287,10 +287,10 @@ export function createReplacedOffers(now: () => number = Date.now) {
 
 /**
  * The present offer, unless the proof accepts other terms that are shown to have been offered. A
- * token shows it on every process that has its key, also on one that never made the offer: prices
+ * token shows that on every process that has its key, also on one that never made the offer: prices
  * do not change on all replicas at once. No token shows whether the money was to move first: only
- * the process that offered it knows. `token`: of the proof, read with its terms. `over`: the offer
- * was made, and its time has passed.
+ * the process that made the offer knows. `token`: of the proof, read with its terms. `over`: the
+ * offer was made, and its time has passed.
  */
 function acceptedOffer(
   present: Agreed,
@@ -321,7 +321,7 @@ function sameTerms(one: Terms, other: Terms): boolean {
   return one.amount === other.amount && one.maxTimeoutSeconds === other.maxTimeoutSeconds && sameFlow(one, other);
 }
 
-/** A client that leaves it out contradicts nothing. */
+/** Whether two flows agree; `other` may leave its flow out, as clients do. */
 function sameFlow(one: Pick<Terms, 'extra'>, other: Pick<Terms, 'extra'>): boolean {
   const [flow = '', otherFlow = flow] = [one, other].map(({ extra }) => extra?.['paymentFlow']);
   return flow === otherFlow;
