@@ -9,7 +9,7 @@ import type { PaidEvidence, WorthlessEvidence } from './ledger/ledger.ts';
 export interface Proof<Payload> {
   readonly payId: string;
   readonly payload: Payload;
-  /** `account`: recovered to `from` here; `contract`: left to the chain (ERC-1271, or no check). */
+  /** `account`: a local check recovered `from`; `contract`: the chain or the rail judges it. */
   readonly signedBy: 'account' | 'contract';
 }
 
@@ -24,9 +24,9 @@ export type RailVerdict =
   | { readonly kind: 'unavailable'; readonly cause: string };
 
 /**
- * The authorization moved the money to us. `by`: who else may have caused the transaction, because
- * another store or seller may be paid to the same payee; absent: this store did. `unknown`: an
- * attempt of this store may have, whose end it does not know.
+ * The authorization moved the money to us. `by`: who may have caused the transaction. Absent: this
+ * store. `others`: another store or seller with the same payee. `unknown`: perhaps an attempt of
+ * this store whose end it does not know.
  */
 export interface Settled {
   readonly kind: 'settled';
@@ -36,8 +36,8 @@ export interface Settled {
 }
 
 /**
- * The authorization can never move money to us any more (contract 4.3, the 402 promise), or it has,
- * and for another store (`unclaimed`).
+ * The authorization can never move money to us any more (contract 4.3, the 402 promise).
+ * `unclaimed`: it has moved the money, for another store or seller.
  */
 export interface Worthless {
   readonly kind: 'refused';
@@ -47,9 +47,9 @@ export interface Worthless {
 }
 
 /**
- * Nothing of this payment is on its way: each node that was asked to send a transaction of it
- * answered readably that it keeps nothing of it, and nothing else was tried. `transaction` is the
- * last one that was signed, if any. `provider_unavailable`: nothing could be asked or sent.
+ * No transaction of this payment is on its way: each node that was asked to send one answered
+ * readably that it does not keep it, and nothing else was tried. `transaction` is the last one that
+ * was signed, if any. `provider_unavailable`: nothing could be asked or sent.
  */
 export interface Withdrawn {
   readonly kind: 'withdrawn';
@@ -58,7 +58,7 @@ export interface Withdrawn {
   readonly transaction?: string;
 }
 
-/** `uncertain` is everything else; `failed`: its transaction had its block and moved nothing. */
+/** `uncertain`: each other end. `failed`: the transaction is in a block and moved nothing. */
 export type Settlement =
   | Settled
   | Worthless
@@ -75,7 +75,7 @@ export type Reading =
 /** A transaction that is signed and not yet sent. */
 export interface SignedTransaction {
   readonly hash: string;
-  /** Its bytes, where it carries one payment: those of a batch would be kept once for each. */
+  /** Its bytes; absent for a batch, because each of its payments would keep them. */
   readonly raw?: string;
 }
 
@@ -87,8 +87,8 @@ export interface SettlementHistory {
    */
   readonly sentBefore: boolean;
   /**
-   * What an earlier attempt signed was withdrawn. Nothing is known to be under way then, but only
-   * the chain can make it `refused`: a node may hold the transaction although it refused it.
+   * The transaction of an earlier attempt was withdrawn. Nothing is known to be under way, but only
+   * the chain can make the payment `refused`: a node may hold a transaction that it refused.
    */
   readonly withdrawnBefore?: boolean;
   /**
@@ -135,8 +135,8 @@ export interface PaymentRail<Payload, Offer> {
   /** Deadline 5 s. Moves nothing. */
   verify(proof: Proof<Payload>, offer: Offer): Promise<RailVerdict>;
   /**
-   * Deadline 60 s. `writeAhead` runs before each broadcast, of which there are several where the
-   * fees have to rise; when it fails this payment is not sent.
+   * Deadline 60 s. `writeAhead` runs before each broadcast, also before one with higher fees; when
+   * it fails, that broadcast does not carry this payment.
    */
   settle(
     proof: Proof<Payload>,
@@ -145,8 +145,8 @@ export interface PaymentRail<Payload, Offer> {
     history?: SettlementHistory,
   ): Promise<Settlement>;
   /**
-   * What the chain shows for this authorization now, deadline 3 s. Without a chain that is at most
-   * that the authorization may be sent again. `history`: absent when this store has sent nothing.
+   * Reads what the chain shows for this authorization now, deadline 3 s. Without a chain the
+   * reading is `open` or `unknown`. `history`: absent when this store has sent nothing.
    */
   reconcile(proof: Proof<Payload>, offer: Offer, history?: SettlementHistory): Promise<Reading>;
   /**
