@@ -78,7 +78,7 @@ const REFUSED = 'refused';
 
 /** Key of the part of a payment that changes. */
 const payKey = (payId: string): string => `pay:${payId}`;
-/** Key of its proof and backend request, which never change and are deleted at its end. */
+/** Key of a payment's proof and backend request; they never change until they are deleted. */
 const purchaseKey = (payId: string): string => `buy:${payId}`;
 const keptKey = (payId: string): string => `res:${payId}`;
 const refusalKey = (proof: string): string => `refused:${proof}`;
@@ -86,17 +86,17 @@ const tokenKey = (id: string): string => `tok:${id}`;
 
 /**
  * States that a replica must have. Money moves between `settling` and `settled`: a failover that
- * forgets one of them forgets a payment. One that forgets `withdrawn` settles a payment whose buyer
- * was answered that nothing was taken.
+ * forgets one of them forgets a payment. A failover that forgets `withdrawn` settles a payment
+ * whose buyer was told that nothing was taken.
  */
 const REPLICATED: ReadonlySet<PaymentState> = new Set(['settling', 'settled', 'withdrawn']);
 
-/** Between the head of a kept answer, JSON of one line, and its body. */
+/** Separates the head of a kept answer, JSON on one line, from its body. */
 const SEPARATOR = Buffer.from('\n');
 
 interface DocumentLedger extends PaymentLedger {
   census(): Promise<PaymentCensus>;
-  /** Drops what is over the bounds of lists. @throws StoreError */
+  /** Drops the entries beyond the bounds of the lists. @throws StoreError */
   tidy(): Promise<void>;
 }
 
@@ -165,7 +165,7 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
         const shownFor = shown === undefined ? undefined : read(shown)?.value;
         const register = registerIn(read);
         const outcome = reserve(before, command, now, shownFor);
-        // Asked only for a new record: what is read is guarded.
+        // Read only for a new record: the commit guards each document that was read.
         const refused = before === undefined && proof !== undefined ? read(refusalKey(proof))?.value : undefined;
         const { answer, record, changed } = admitted(outcome, before, refused, (claim) =>
           reserveUses(register, claim, now),
@@ -263,7 +263,7 @@ export function documentLedger(store: Commits, transact: Transact, book: BookWri
   };
 }
 
-/** The record behind the document of a payment. */
+/** The record that this process wrote into a document, kept beside its text. */
 interface Made {
   readonly record: PaymentRecord;
   /** Its receipt, where this process wrote that. */
@@ -276,7 +276,7 @@ function madeAt(read: Read, payId: string): Made | undefined {
   return read(payKey(payId))?.made as Made | undefined;
 }
 
-/** `known`: its purchase, or what stands for it. @throws LedgerCorruption */
+/** `known`: the record's purchase, or values in its place. @throws LedgerCorruption */
 function recordIn(read: Read, payId: string, known?: Purchase): PaymentRecord | undefined {
   const document = read(payKey(payId));
   if (document === undefined) return undefined;
@@ -317,11 +317,11 @@ function recordChanges(
   return { documents, entries };
 }
 
-/** A delivery whose bytes left by the store's own mark may be written a little later. */
+/** The way of a commit: a delivery with a mark in the store may be written a little later. */
 function howOf(command: Advance | Note): How {
   if (!('to' in command)) return 'now';
   if (REPLICATED.has(command.to)) return 'replicated';
-  // A death before it leaves what a death before the last byte does.
+  // A process that dies before this write leaves the state of one that died before the last byte.
   return command.to === 'delivered' && command.seen?.sending === 'begun' ? 'later' : 'now';
 }
 
@@ -329,7 +329,7 @@ function openKeysOf(seen: PaymentRecord | undefined): readonly string[] {
   return seen?.mandate === undefined ? [] : openKeys(claimOf(seen.mandate));
 }
 
-/** Ends the uses of a mandate with its record; one that is deleted was a reservation. */
+/** Ends the uses of a record's mandate; those of a deleted record, a reservation, are released. */
 function endOfUses(
   read: Read,
   before: PaymentRecord | undefined,
@@ -344,7 +344,7 @@ function endOfUses(
   return register.documents();
 }
 
-/** The first reason stays until its end. */
+/** Remembers a refusal, unless one of this proof is remembered already. */
 function refusalChanges(read: Read, refusal: Refusal, now: number): Partial<Changes> {
   const key = refusalKey(refusal.proof);
   const endMs = Math.min(refusal.until, now + refusal.atMostMs);
@@ -361,7 +361,7 @@ function keptChange(payId: string, keeping: Keeping): (now: number) => Changes['
   const key = keptKey(payId);
   const { answer, forMs } = keeping;
   if (forMs === 0) return () => ({ key, value: null });
-  // Without a new answer the one that is kept stays for that time.
+  // Without a new answer, the kept one stays for `forMs`.
   if (answer === undefined) return (now) => ({ key, endMs: now + forMs });
   const { status, headers, body } = answer;
   const value = Buffer.concat([Buffer.from(JSON.stringify({ status, headers })), SEPARATOR, body]);
@@ -420,7 +420,7 @@ async function forget(store: Commits, list: string, payId: string): Promise<void
   await store.commit({ documents: [guard], entries: [{ list, member: payId }] }, 'now');
 }
 
-/** Says of what document a rule is broken. */
+/** Adds the document's key to the error about a broken rule. */
 function named<Made>(key: string, make: () => Made): Made {
   try {
     return make();
@@ -464,18 +464,18 @@ function countOpen(payments: Iterable<OpenPayment>, now: number): Omit<PaymentCe
   return { uncertain, undelivered };
 }
 
-/** What a buyer sent or signed. All are text that no command of the ledger reads. */
+/** Fields with a buyer's request or signature: text that no command of the ledger reads. */
 const SEALED_FIELDS = ['proof', 'backendRequest', 'rawTransaction'] as const satisfies readonly (keyof PaymentRecord)[];
 
-/** What could not be opened: a field of a record, or a kept answer. */
+/** Sealed data that could not be opened: a field of a record, or a kept answer. */
 export type Unreadable = (typeof SEALED_FIELDS)[number] | 'answer';
 
 /**
  * Seals proofs, signatures, inputs and answers for their record and field alone. The ring is asked
- * for each time, because keys may change while calls run. Without a ring
- * nothing is sealed, and what was sealed before is unreadable. A field that cannot be opened stays
- * sealed text, which `readStoredProof` and `readStoredRequest` refuse; a kept answer that cannot be
- * opened is none. `unreadable` gets each of them.
+ * for each time, because keys may change while calls run. Without a ring nothing is sealed, and
+ * sealed data is unreadable. A field that cannot be opened stays sealed text, which
+ * `readStoredProof` and `readStoredRequest` refuse; a kept answer that cannot be opened is
+ * undefined. `unreadable` gets each of them.
  */
 export function sealedLedger(
   ledger: PaymentLedger,
@@ -531,7 +531,7 @@ export function sealedLedger(
   };
 }
 
-/** An object with its sealed fields, where it has them, changed. */
+/** Changes those sealed fields that an object has. */
 function mapped<Fields extends object>(
   fields: Fields,
   change: (name: (typeof SEALED_FIELDS)[number], text: string) => string,

@@ -1,6 +1,6 @@
 /**
- * The port of the payment ledger: its records and its commands. table.ts is what they mean, the
- * stores implement it.
+ * The port of the payment ledger: its records and its commands. table.ts defines their meaning, the
+ * stores implement the port.
  */
 
 import type { Channel, EventDraft } from '../../events/event.ts';
@@ -28,18 +28,18 @@ export type PaymentState =
   | 'refused'
   | 'refundDue'
   /**
-   * An operator sends the money back. Whether that happened is decided by the chain, which takes
-   * the refund of a payment once.
+   * An operator sends the money back. The chain decides whether that happened: it takes the refund
+   * of a payment once.
    */
   | 'refunding'
   | 'refunded'
   | 'unresolved';
 
-/** What the first reservation of an authorization fixes: `units` base, `amount` display units. */
+/** Facts that the first reservation of an authorization fixes; `units`: base, `amount`: display. */
 export interface PaymentTerms {
   /** Replay key: SHA-256 hex over `x402|chainId|asset|from|nonce`, all lower case. */
   readonly payId: string;
-  /** SHA-256 hex of (resource id, backend method, RFC 8785 form of the input): what was bought. */
+  /** SHA-256 hex over the purchase: resource id, method, canonical input, caller's headers. */
   readonly bind: string;
   readonly requestId: string;
   /** The call that reserved it (call-id.ts). */
@@ -71,7 +71,7 @@ export interface PaymentTerms {
   readonly proofDigest: string;
   /**
    * The mandate of this purchase as text (`StoredMandate`). Its uses are reserved, committed and
-   * released in the writes of this record; only what the first reservation brought counts.
+   * released in the writes of this record; only the mandate of the first reservation counts.
    */
   readonly mandate?: string;
   /** The backend answers before the money moves; absent: the money moves first. */
@@ -122,7 +122,7 @@ type Sending = 'begun' | 'ended';
 export const MAX_KEPT_BYTES = 262_144;
 /** The one header field of an answer whose body is sealed; no backend's answer can have it. */
 export const SEALED_ANSWER = 'acg-sealed';
-/** Largest body of such an answer, bytes: its header fields are among them. */
+/** Largest body of a sealed answer, bytes; the body contains the header fields. */
 export const MAX_STORED_ANSWER_BYTES = MAX_KEPT_BYTES + 65_536;
 
 /** An answer of the backend as it was relayed, with the headers that may be relayed. */
@@ -149,7 +149,7 @@ export interface Reserve {
    * went back, and is cut to this. Absent: no lease is cut.
    */
   readonly longestMs?: number;
-  /** The proof as refusals are remembered by (`proofDigest`); absent where none was brought. */
+  /** `proofDigest` of the proof, the name of its refusal; absent where none was brought. */
   readonly proof?: string;
   /** Whether the token of the terms may become a secret; absent for the terms of a record. */
   readonly token?: NewToken;
@@ -193,7 +193,7 @@ export type Reservation =
   | { readonly kind: 'mandate'; readonly reason: UseRefusal }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** After a refusal its buyer may sign anew, so a later copy of the proof must not be settled. */
+/** A remembered refusal: its buyer may sign anew, so no later copy of the proof is settled. */
 export interface Refusal {
   /** `proofDigest`: it covers the signature, so a forged copy refuses only itself. */
   readonly proof: string;
@@ -217,13 +217,13 @@ export interface Holder extends Claim {
   /** Unique for each command; a retried command carries the same. */
   readonly step: string;
   /**
-   * The record as the attempt last saw it. A store that finds its last write to be the one seen
-   * answers with the clock alone, and the change is applied to this.
+   * The record as the attempt last saw it: the ledger takes proof and backend request from it
+   * instead of the store, and compares its step for `unchanged`.
    */
   readonly seen?: PaymentRecord;
 }
 
-/** What each write may bring beside its subject. */
+/** The members that each write may have beside its subject. */
 interface Writing extends Holder {
   /** New lease from now, 0 to 600,000 ms; 0 gives the lease up. Ignored in final states. */
   readonly leaseMs: number;
@@ -273,13 +273,13 @@ export interface PaymentFacts {
   /** The last transaction that was signed to send the money back, or the one that did. */
   readonly refundTransaction?: string;
   /**
-   * HTTP status of the backend's answer that was there before the settlement. Comes with `worked`
-   * or `settling`, and the answer with it, and with no other command.
+   * HTTP status of the backend's answer that was there before the settlement. Only a change to
+   * `worked` or `settling` brings it, together with the answer.
    */
   readonly answered?: number;
   /**
-   * Of a refused one with an answer: the payId of the payment that buys it. Comes with a note, and
-   * only a refused record takes it.
+   * Of a refused record with an answer: the payId of the payment that buys the answer. Only a note
+   * to a refused record brings it.
    */
   readonly bought?: string;
   /** Of a record that is made again: the token's digest in the transaction that paid. */
@@ -287,8 +287,8 @@ export interface PaymentFacts {
 }
 
 /**
- * `fenced`: another owner took over, or another write came before one for an unchanged record.
- * `illegal`: no such transition. `lost`: no record.
+ * `fenced`: another owner took over, or an `unchanged` write found a changed record. `illegal`: no
+ * such transition. `lost`: no record.
  */
 export type Advanced =
   | { readonly kind: 'done'; readonly record: PaymentRecord }

@@ -31,7 +31,7 @@ export function paymentReceiptId(payId: string, validBefore: number, lifeSeconds
 
 /** `reason` of an undelivered record: no byte reached the backend, any method may be sent again. */
 export const REQUEST_NOT_WRITTEN = 'request_not_written';
-/** The opposite, from the moment when the request may leave. */
+/** `reason` from the moment when the request may leave: bytes may have reached the backend. */
 export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
 /** The backend answered and the answer is kept: nothing needs to be sent again. */
 export const ANSWER_KEPT = 'answer_kept';
@@ -49,7 +49,7 @@ export interface Delivery {
   readonly failure: DeliveryFailure | undefined;
   /** The backend's answer waits for its buyer. */
   readonly answerKept?: boolean;
-  /** Of what was delivered, for statements about it. */
+  /** Digests of the input and of the delivered answer, for statements. */
   readonly digests?: ReceiptDigests | undefined;
 }
 
@@ -75,11 +75,11 @@ export function receiptOf(
     readonly at: Date;
     readonly durationMs: number;
     readonly delivery: Delivery | undefined;
-    /** The request that collected later what an earlier one had paid. */
+    /** The later request that collected the answer of an earlier, paid one. */
     readonly resumedBy?: string;
     /** The call that is being answered; the one that paid unless it is given. */
     readonly callId?: string | undefined;
-    /** The window is over: the merchant owes the money back. */
+    /** The buyer can collect no more: the merchant owes the money back. */
     readonly refundDue?: boolean;
     readonly refund?: Receipt['refund'];
     /** Nothing shows whether it was paid; `settledAt`: when the last question was asked. */
@@ -129,8 +129,8 @@ function uncertainDelivery({ sentBytes, ofBytes = 0 }: SettledTerms) {
 }
 
 /**
- * The receipt for a take-over of an attempt that died while its answer left, which no receipt
- * states yet. Goes with the first write of the attempt that took over.
+ * The receipt about an attempt that died while its answer left; absent without such a death, and
+ * where a receipt states it already. The attempt that takes over writes it with its first write.
  */
 export function uncertainReceipt(record: PaymentRecord): { readonly receipt?: Receipt } {
   const isStated = record.sentBytes !== undefined;

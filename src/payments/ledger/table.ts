@@ -47,7 +47,7 @@ export function expiresAt(record: PaymentRecord): number {
   return Math.max(record.validBefore * 1_000, record.changedAt) + retentionOf(record.state);
 }
 
-/** The whole state machine. What is not written here cannot happen. */
+/** The whole state machine: no other change of state can happen. */
 export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>> = {
   reserved: ['worked', 'settling'],
   worked: ['settling', 'refused'],
@@ -66,10 +66,10 @@ export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];
 
-/** An operator alone leads on from these. */
+/** States from which only an operator leads on. */
 const OPERATOR_STATES: readonly PaymentState[] = ['unresolved', 'refundDue', 'refunding'];
 
-/** Nothing is delivered from these any more; from `unresolved` an operator may still lead there. */
+/** Final states but `unresolved`, from which an operator may still lead to a delivery. */
 export const OVER_STATES: readonly PaymentState[] = STATES.filter((state) => isFinal(state) && state !== 'unresolved');
 
 /** States that still want work; each of them can be taken over. */
@@ -78,7 +78,7 @@ const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => !isFinal(s
 /** Money moved and nothing was delivered: a lease that runs out here is a delivery that died. */
 export const DELIVERING_STATES: readonly PaymentState[] = ['settled', 'undelivered'];
 
-/** From where a state can be reached. */
+/** The states that lead to a state. */
 function sourcesOf(to: PaymentState): readonly PaymentState[] {
   return STATES.filter((from) => TRANSITIONS[from].includes(to));
 }
@@ -92,7 +92,7 @@ export function isFinal(state: PaymentState): boolean {
 const IDLE_STATES: readonly PaymentState[] = ['reserved', 'worked', 'withdrawn'];
 
 /**
- * Where facts may be noted: nothing but who buys its answer in a final state. A `reserved` record
+ * The states in which facts may be noted; a final state takes `bought` alone. A `reserved` record
  * may be deleted, so it must have no transaction.
  */
 function notableIn(facts: PaymentFacts): readonly PaymentState[] {
@@ -143,8 +143,8 @@ export function reserve(
 /**
  * Moves a record on. `tries` counts deliveries that failed: one for each change to `undelivered`,
  * and one for each take-over of a delivery whose lease ran out instead of being given up. A
- * question about a released record does not count, so that a caller who only replays a proof cannot
- * use the tries up.
+ * take-over after the lease was given up does not count, so that a caller who only replays a proof
+ * cannot use up the tries.
  */
 export function advance(record: PaymentRecord | undefined, command: Advance, now: number): Outcome<Advanced> {
   const { to, leaseMs, againMs = 0, facts = {} } = command;
@@ -273,10 +273,10 @@ function diedDelivering(record: PaymentRecord): boolean {
   return record.leaseUntil !== 0 && DELIVERING_STATES.includes(record.state);
 }
 
-/** Useless in a final state, and by far the largest part: a stored body may have 256 KB. */
+/** Replaces fields that are useless when a record is over, its largest: a body may have 256 KB. */
 export const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as const;
 
-/** The fields that a record forgets in a state. */
+/** The fields that a record forgets in a state, with the values that replace them. */
 export const FORGOTTEN_IN: Readonly<Partial<Record<PaymentState, Readonly<Record<string, string>>>>> = {
   ...Object.fromEntries(OVER_STATES.map((state) => [state, FORGOTTEN])),
   // An operator may still decide that it was paid, and then it is delivered.
@@ -309,7 +309,7 @@ function granted(record: PaymentRecord, checked: Partial<PaymentRecord>): Outcom
   return { answer: { kind: 'granted', record: kept }, record: kept, changed: true };
 }
 
-/** A clock that went back must not lock a record for that time: such a lease begins again. */
+/** Cuts a lease to `longestMs`: a clock that went back must not lock a record for that time. */
 function inFlight(record: PaymentRecord, now: number, longestMs: number | undefined): Outcome<Reservation> {
   const leaseLeftMs = record.leaseUntil - now;
   if (longestMs === undefined || leaseLeftMs <= longestMs) return unchanged({ kind: 'in_flight', record, leaseLeftMs });
@@ -321,16 +321,16 @@ function unchanged(answer: Exclude<Reservation, { kind: 'mandate' | 'refused' }>
   return { answer, record: answer.record, changed: false };
 }
 
-/** What becomes of mandate uses in a state (ap2 11); the other states keep them as they are. */
+/** The end of mandate uses in a state (ap2 11); the other states keep them as they are. */
 export const ENDS_USES: Readonly<Partial<Record<PaymentState, 'commit' | 'release'>>> = {
   settled: 'commit',
   refused: 'release',
 };
 
 /**
- * A reservation by the table, unless it would make a new record and the provider `refused` this
- * proof before, or its mandate cannot be used. `use` reserves that in the same write, and without
- * it nothing is written. @throws LedgerCorruption
+ * A reservation by the table. No new record is made when the provider `refused` this proof before,
+ * or its mandate cannot be used; `use` reserves that in the same write.
+ * @throws LedgerCorruption
  */
 export function admitted(
   outcome: Outcome<Reservation>,
@@ -487,8 +487,8 @@ export function assertTerms(candidate: PaymentTerms): PaymentTerms {
 }
 
 /**
- * A record as a store returned it, or as it is about to be written. `checked`: what it was made of;
- * members that are the same are not checked again. @throws LedgerCorruption
+ * A record as a store returned it, or as it is about to be written. `checked`: members that were
+ * checked before; those with the same value are not checked again. @throws LedgerCorruption
  */
 export function assertRecord(candidate: object, checked: Partial<PaymentRecord> = {}): PaymentRecord {
   const record = candidate as PaymentRecord;
