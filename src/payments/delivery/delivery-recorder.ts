@@ -51,7 +51,7 @@ const A2A_KEEP_MS = 10 * 60 * 1_000;
 /** States of a payment that can be collected no more. */
 const SENT_BACK: ReadonlySet<PaymentState> = new Set(['refundDue', 'refunding', 'refunded']);
 
-/** Between attempts at the mark that bytes leave, milliseconds. */
+/** Pause between tries to write the mark that bytes leave, milliseconds. */
 const MARK_PAUSE_MS = 100;
 /**
  * How long the first byte waits for the mark, milliseconds. Without the mark a process that dies
@@ -62,7 +62,7 @@ const MARK_PAUSE_MS = 100;
 const MARK_WAIT_MS = 20_000;
 /** How often the first byte waits for another attempt that took the record over meanwhile. */
 const TAKEOVERS = 5;
-/** How long the mark is tried after its byte left without it, milliseconds. */
+/** How long the mark is tried after the first byte left without it, milliseconds. */
 const LATE_MARK_MS = 60_000;
 
 export type DeliveryRecorder = ReturnType<typeof createDeliveryRecorder>;
@@ -88,13 +88,13 @@ export interface DeliveryFacts {
   readonly durationMs: number;
   /** Its waiting events go with the write. */
   readonly journal: Journal;
-  /** Ends with this. */
+  /** Ends with the write. */
   readonly lease: Lease;
   /** The backend's whole answer, when it came and is small enough to keep. */
   readonly answer: KeptAnswer | undefined;
-  /** The store keeps it already. */
+  /** The store keeps the answer already. */
   readonly keptBefore?: boolean;
-  /** Of what was delivered; absent where nothing is signed. */
+  /** Digests of the input and of the delivered answer; absent where nothing is signed. */
   readonly digests?: ReceiptDigests | undefined;
 }
 
@@ -104,11 +104,11 @@ interface Begun {
   readonly mark: Promise<unknown>;
   /** An earlier attempt had the mark written. */
   readonly earlier: boolean;
-  /** With this one. */
+  /** Number of the record's sendings, this one included. */
   readonly sendings: number;
 }
 
-/** Gets what a store that was away for too long did not write. */
+/** Gets each write that the store did not take, as when it was away for too long. */
 export interface DeliveryWarnings {
   /** How a delivery ended: its lease will end, and the record stays collectable. */
   unwritten(facts: { readonly payId: string; readonly err: unknown }): void;
@@ -116,7 +116,7 @@ export interface DeliveryWarnings {
   unmarked(facts: { readonly payId: string; readonly err: unknown }): void;
 }
 
-/** `keepAnswerMs`: how long the token of a purchase opens its delivered answer, at its delivery. */
+/** `keepAnswerMs`: how long a token opens its delivered answer, asked for at each delivery. */
 export function createDeliveryRecorder(
   ledger: PaymentLedger,
   keepAnswerMs: () => number,
@@ -130,7 +130,7 @@ export function createDeliveryRecorder(
    */
   const markEnd = async (record: PaymentRecord, sent: Sent | undefined): Promise<PaymentFacts> => {
     const own = begun.get(record);
-    // Otherwise its repetition might come after what is written now.
+    // Awaited first: a repetition of the mark must not come after the write of the end.
     await own?.mark;
     if (own === undefined) return {};
     const { earlier, sendings } = own;
@@ -138,7 +138,7 @@ export function createDeliveryRecorder(
     const most = sent === undefined || sent.bytes < (record.sentBytes ?? 0);
     return { sending: 'begun', sendings, ...(most ? {} : { sentBytes: sent.bytes, ofBytes: sent.of }) };
   };
-  /** Writes the mark, and again until the time is over. */
+  /** Writes the mark, and repeats a failed write until `forMs` are over. */
   const mark = (record: PaymentRecord, held: PaymentRecord, forMs: number): Promise<Advanced | Unwritten> => {
     const sendings = (held.sendings ?? 0) + 1;
     const command = { ...fencingToken(held), facts: { sending: 'begun', sendings }, leaseMs: LEASE_MS } as const;
@@ -181,10 +181,10 @@ export function createDeliveryRecorder(
   };
   return {
     /**
-     * Bytes of the answer are about to leave. Call it when the first byte is there, and send
-     * nothing before it resolves. Then the store has the mark, which separates a death from here on
-     * from one before, or it was away for too long. False: the payment is sent back, and nothing
-     * may leave. Never rejects.
+     * Marks that bytes of the answer are about to leave. Call it when the first byte is there, and
+     * send nothing before it resolves. Then the store has the mark, which tells a death from here
+     * on from an earlier one, or the store was away for too long. False: the payment is sent back,
+     * and nothing may leave. Never rejects.
      */
     async sending(record: PaymentRecord): Promise<boolean> {
       let held = record;
@@ -227,7 +227,8 @@ export function createDeliveryRecorder(
       const kept = keeping(facts, forMs);
       const { backendStatus, failure } = facts;
       const delivery = { backendStatus, deliveredAt: undefined, failure, answerKept: kept.keeping !== undefined };
-      // What is kept or may not be sent again waits for its buyer; the reconciler fetches the rest.
+      // A kept answer, or a request that may not be sent again, waits for its buyer; other answers
+      // are fetched by the reconciler.
       const again = !isThere(facts) && facts.repeatable;
       return close(record, facts, delivery, {
         to: 'undelivered',
@@ -272,8 +273,8 @@ async function retake(
     const { record } = reservation;
     if (reservation.kind !== 'granted') return { kind: 'over', state: record.state };
     if (DELIVERING_STATES.includes(record.state)) return { kind: 'held', record };
-    // The store lost it: no attempt needs what began anew here.
-    // Otherwise its lease ends by itself.
+    // The store lost the record: no attempt needs the reservation that began here. In another state
+    // the lease ends by itself.
     if (record.state === 'reserved') await ledger.discard(fencingToken(record), []).catch(() => undefined);
     return undefined;
   }
@@ -312,7 +313,7 @@ function keeping(
   { answer, keptBefore = false }: Pick<DeliveryFacts, 'answer' | 'keptBefore'>,
   forMs: number,
 ): Pick<Advance, 'keeping'> {
-  // One that is delivered may be kept for no time at all.
+  // A delivered answer may be kept for 0 ms, which deletes it.
   if (keptBefore) return { keeping: { forMs } };
   return answer === undefined || forMs < 1 || answer.body.byteLength > MAX_KEPT_BYTES
     ? {}
@@ -325,7 +326,7 @@ function progressOf(facts: DeliveryFacts & Undelivered): string {
   return facts.requestWritten ? REQUEST_MAY_BE_WRITTEN : REQUEST_NOT_WRITTEN;
 }
 
-/** Whether the whole answer is there, or was before: a copy of one that breaks off is none. */
+/** Whether the whole answer is there or kept already; a part of an answer is none. */
 function isThere({ answer, keptBefore = false }: DeliveryFacts): boolean {
   return answer !== undefined || keptBefore;
 }

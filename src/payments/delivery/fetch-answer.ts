@@ -26,7 +26,7 @@ import type { DeliveryRecorder } from './delivery-recorder.ts';
 
 /**
  * Sends a request once. An answer that is too large to be kept is a failure. `sale`: the payment
- * whose money has moved for it.
+ * that was made for the request.
  */
 export async function fetchAnswer(
   exchange: Exchange,
@@ -58,7 +58,7 @@ export async function fetchAnswer(
 }
 
 async function wholeAnswer(answer: BackendAnswer): Promise<KeptAnswer> {
-  // Asked for first: of an answer whose body was asked for nothing is there as a whole.
+  // `whole` is read before `body`, which makes it undefined.
   const { status, headers, whole } = answer;
   const relayed = relayedHeaders(headers, { free: false, status });
   if (whole !== undefined) return { status, headers: relayed, body: whole };
@@ -67,13 +67,13 @@ async function wholeAnswer(answer: BackendAnswer): Promise<KeptAnswer> {
   return { status, headers: relayed, body: Buffer.concat(chunks) };
 }
 
-/** Left to the buyer, whose next call brings the request. */
+/** The result for a sealed request without its key: the buyer's next call brings the request. */
 const UNREADABLE: Worked = {
   kind: 'failed',
   failure: { status: 0, reason: 'request_unreadable', requestWritten: false },
 };
 
-/** What of a resource is needed without its buyer. Milliseconds and bytes. */
+/** The parts of a resource that a fetch without a buyer needs. Milliseconds and bytes. */
 export interface Deliverable {
   /** The template; empty where the resource is gone. */
   readonly path: string;
@@ -85,7 +85,7 @@ export interface Deliverable {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The backend gets the same Idempotency-Key as before, so one that honours it works once. */
+/** Keeps the answer for its buyer; a call of the backend has the payment's one Idempotency-Key. */
 export async function fetchForBuyer(
   { record, lease, held, kept }: Paid,
   resource: Deliverable,

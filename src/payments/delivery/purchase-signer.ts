@@ -1,6 +1,6 @@
 /**
- * Signs what a buyer keeps of a purchase: the receipt of x402, which says that the payment was
- * accepted, and the gateway's own statement of what was delivered for it.
+ * Signs the documents that a buyer keeps of a purchase: the receipt of x402, which says that the
+ * payment was accepted, and the gateway's own statement of the delivery.
  */
 
 import type { HostKey } from '../../crypto/signing-key.ts';
@@ -14,19 +14,19 @@ import { OFFER_RECEIPT, type PaymentResponse } from '../x402/wire/types.ts';
 export const STATEMENT_TYPE = 'agent-commerce-delivery+jwt';
 const VERSION = 1;
 
-/** What a statement says beside the payment. */
+/** The facts of a statement beside the payment. */
 interface StatementFacts {
-  /** Of the payment, as contract 4.3 names states. */
+  /** State of the payment, as contract 4.3 names it. */
   readonly state: string;
-  /** Of what was asked and of the bytes that were delivered; absent where nothing was. */
+  /** Digests of the input and of the delivered bytes; absent where nothing was delivered. */
   readonly digests?: ReceiptDigests | undefined;
-  /** The merchant's answer. */
+  /** HTTP status of the merchant's answer. */
   readonly status?: number | undefined;
   /** Unix milliseconds. */
   readonly deliveredAt?: number | undefined;
 }
 
-/** Neither method throws: what cannot be signed is reported and left out. */
+/** Neither method throws: a document that cannot be signed is reported and left out. */
 export interface PurchaseSigner {
   /** The response with the receipt that its payment is accepted for delivery. */
   withReceipt(response: PaymentResponse, record: PaymentRecord): PaymentResponse;
