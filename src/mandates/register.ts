@@ -7,7 +7,7 @@ import { type Changes, type Decision, parsed, type Read, type Transact } from '.
 import { isMandateClaim } from './stored-mandate.ts';
 
 /**
- * What one accepted presentation uses up. Times: unix seconds of the clock that the mandate was
+ * The uses of one accepted presentation. Times: unix seconds of the clock that the mandate was
  * checked with; a store keeps each entry for the difference to `at`, on its own clock. Units: minor
  * units of the currency as a decimal string, at most 2^53 - 1.
  */
@@ -16,9 +16,9 @@ export interface MandateClaim {
   readonly at: number;
   /** How old its checkout was then, seconds, to the millisecond where known; undefined: unknown. */
   readonly age?: number | undefined;
-  /** What may be used once: `m:` and the id of a closed mandate, `j:` and the id of a checkout. */
+  /** Ids that may be used once: `m:` and that of a closed mandate, `j:` and that of a checkout. */
   readonly once: readonly string[];
-  /** Until when those are remembered: after it no check of times can pass (ap2 9, ap2 10). */
+  /** The end of the memory of `once`: after it no check of times can pass (ap2 9, ap2 10). */
   readonly onceUntil: number;
   /** The open mandates that it was made under. */
   readonly open: readonly OpenMandateUse[];
@@ -29,15 +29,15 @@ export interface OpenMandateUse {
   readonly id: string;
   /** How old it was when it was presented, seconds; undefined: it does not say when it was made. */
   readonly age?: number | undefined;
-  /** Until when its uses are remembered: its end and the skew. */
+  /** The end of the memory of its uses: its own end, the skew and a margin. */
   readonly until: number;
   /** Undefined: it may be used once. */
   readonly recurrence: Recurrence | undefined;
 }
 
-/** What a mandate allows that may be used again. */
+/** The limits of a mandate that may be used again. */
 export interface Recurrence {
-  /** Of this use. */
+  /** Amount of this use. */
   readonly units: string;
   readonly budgetUnits: string;
   readonly maxOccurrences: number | undefined;
@@ -46,16 +46,16 @@ export interface Recurrence {
 }
 
 /**
- * Since when a register remembers (ap2 10), milliseconds of the store's clock. What may have been
- * used before that is refused: an emptied store would otherwise accept it a second time. The two
- * times differ because a first start and a loss look alike in the store:
+ * The beginning of a register's memory (ap2 10), milliseconds of the store's clock. A mandate that
+ * may have been used earlier is refused: an emptied store would otherwise accept it a second time.
+ * The two times differ because a first start and a loss look alike in the store:
  *
  * - No checkout from before `born` is accepted. A first start refuses none, because a register
  *   begins before the gateway hands out its first checkout. After a loss a buyer makes a mandate
  *   for a fresh checkout. A closed mandate is refused together with its checkout.
  * - No open mandate from before `openFrom` is accepted. Open mandates may be older than a gateway
  *   that starts, so at a first start it is 0. A gateway that knows of an earlier register sets it
- *   to `born`: until those mandates end, what was spent under them is unknown.
+ *   to `born`: until older open mandates end, the sums spent under them are unknown.
  */
 export interface RegisterEpoch {
   /** 0: nothing was ever forgotten. */
@@ -65,8 +65,8 @@ export interface RegisterEpoch {
 }
 
 /**
- * Why a right mandate cannot be used now (ap2 8). What may have been used before a loss of data
- * gets the reason of what was used.
+ * Reasons why a right mandate cannot be used now (ap2 8). A mandate that may have been used before
+ * a loss of data gets the reason of a used one.
  */
 export type UseRefusal =
   | 'replayed'
@@ -90,15 +90,15 @@ export interface MandateRegister {
    */
   reserve(name: string, claim: MandateClaim): Promise<Used>;
   /**
-   * `commit`: it was used. `release`: certainly not. Until either is called it stays reserved.
-   * Finishing twice changes nothing, and what was committed is not released.
+   * `commit`: the claim was used. `release`: it certainly was not. Until then it stays reserved. A
+   * second call changes nothing, and a committed claim is not released.
    * @throws StoreError
    */
   finish(name: string, how: 'commit' | 'release'): Promise<void>;
 }
 
 /**
- * What the register holds of one open mandate (ap2 10). Units: minor units as decimal text. Times:
+ * The register's entry of one open mandate (ap2 10). Units: minor units as decimal text. Times:
  * milliseconds of the clock that the mandate was checked with, 0 for never; `ends` is of the
  * store's clock.
  */
@@ -112,7 +112,7 @@ export interface OpenMandateState {
   readonly last: number;
   /** The last use that is pending. */
   readonly plast: number;
-  /** From then on nothing of it counts: no mandate under it can pass any more. */
+  /** The end of the entry: no mandate under this open mandate can pass any more. */
   readonly ends: number;
 }
 
@@ -130,7 +130,7 @@ export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number
   const { at, once, onceUntil, open } = claim;
   const epoch = rows.epoch();
   if (epoch === undefined) {
-    // A store begins an epoch when it is opened: an emptied register may have forgotten a use.
+    // An opened store has an epoch: a register without one was emptied and may lack a use.
     rows.begin({ born: now, openFrom: now });
     return 'replayed';
   }
@@ -157,8 +157,8 @@ export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number
 }
 
 /**
- * Ends what was reserved. The caller knows that it has not been ended before. An open mandate that
- * ended keeps its entry.
+ * Ends a reserved claim, which the caller has not ended before. An open mandate whose entry has
+ * ended keeps that entry.
  */
 export function finishUses(
   rows: RegisterRows,
@@ -193,7 +193,7 @@ export function keepEpoch(
 ): RegisterEpoch {
   const begun = { born: now, openFrom: now };
   if (found !== undefined)
-    // A gateway that started after the loss began it, as at a first start.
+    // A gateway that did not know of the loss began the epoch as at a first start.
     return known !== undefined && found.born > known && found.openFrom === 0 ? begun : found;
   if (known !== undefined) return begun;
   // A second ago: the clocks of gateways differ a little, and checkouts of other signers have their
@@ -265,7 +265,7 @@ function millis(seconds: number): number {
   return Math.floor(seconds * MS);
 }
 
-/** A time of the checking clock on the store's own. The two need not agree, only run as fast. */
+/** Converts a time of the checking clock to the store's: they may differ, but run as fast. */
 function storeTime(until: number, at: number, now: number): number {
   return now + millis(until - at);
 }
@@ -283,7 +283,7 @@ export function claimKeys(claim: MandateClaim): readonly string[] {
   return [EPOCH_KEY, ...claim.once.map(onceKey), ...openKeys(claim)];
 }
 
-/** The keys that it reads to end one. */
+/** The keys that the table reads to end a claim. */
 export function openKeys({ open }: MandateClaim): readonly string[] {
   return open.map(({ id }) => openKey(id));
 }
@@ -311,7 +311,7 @@ export function registerIn(read: Read) {
   };
 }
 
-/** A replica has a use before the backend is called: a failover would allow it again. */
+/** Writes a use to a replica before the backend is called: a failover could allow it again. */
 export function documentRegister(transact: Transact): MandateRegister {
   return {
     async reserve(name, claim) {

@@ -17,7 +17,7 @@ export interface StoredMandate {
   readonly claim: MandateClaim;
 }
 
-/** Most of what one claim may name: a presentation has at most 4 segments and two families. */
+/** Most ids in one claim: a call has two presentations, each of at most 4 segments. */
 const MAX_ONCE = 8;
 const MAX_OPEN = 16;
 /** Longest id, characters: a `jti` has at most 128. */
@@ -65,7 +65,7 @@ type Shape<T> = Readonly<Record<keyof T, Rule>>;
 const text: Rule = (value) => typeof value === 'string' && value.length > 0 && value.isWellFormed();
 const id: Rule = (value) => text(value) && (value as string).length <= MAX_ID_LENGTH;
 const time: Rule = (value) => typeof value === 'number' && value >= 0 && value <= MAX_TIME;
-/** Clocks differ: a fresh one may seem to come from the future. */
+/** An age may be negative: clocks differ, so a fresh mandate may seem to be from the future. */
 const age: Rule = (value) => typeof value === 'number' && Math.abs(value) <= MAX_TIME;
 const units: Rule = (value) => typeof value === 'string' && UNITS.test(value) && Number.isSafeInteger(Number(value));
 const count: Rule = (value) => Number.isSafeInteger(value) && (value as number) >= 0;

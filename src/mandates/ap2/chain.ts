@@ -52,7 +52,7 @@ export interface VerifiedChain {
 /** Entries of each cache (ap2 16). */
 const MAX_CACHED_KEYS = 1_000;
 export const MAX_CACHED_SEGMENTS = 1_000;
-/** Longest that a signature counts as proven, seconds; a withdrawn key opens chains that long. */
+/** Longest time that a signature counts as proven, seconds, also after its key is withdrawn. */
 export const SEGMENT_TTL_SECONDS = 300;
 
 /** Who signed a root, and what this issuer may sign. */
@@ -172,8 +172,8 @@ function documentsOf({ claims, mandate }: Segment): readonly JsonObject[] {
 }
 
 /**
- * Step 9, root first: the nonce of the hop that closes the chain, and when that hop is too old.
- * Undefined for a chain without hops: its root may name an audience, which then must be ours.
+ * Checks the hops (step 9), root first. Returns the nonce of the closing hop and the moment when
+ * that hop is too old; undefined for a chain without hops, whose root may name our audience only.
  */
 function checkHops(
   before: readonly ProvenSegment[],
@@ -215,8 +215,8 @@ function checkHandedOn({ aud }: Hop): void {
 }
 
 /**
- * The hop that closes a chain is for this merchant and fresh; `now` in unix seconds. Its nonce is
- * compared later, with the purchase. Returns when it is too old, without the skew.
+ * Checks that the hop that closes a chain is for this merchant and fresh; `now` in unix seconds.
+ * Its nonce is compared later. Returns the moment when it is too old, without the skew.
  * @throws Refused
  */
 function checkClosing({ aud, iat }: Hop, profile: HopProfile, now: number): number {
@@ -239,7 +239,7 @@ function checkTypes(segments: readonly Segment[], role: IssuerRole, family: Mand
     if (!isOfType(segment, at, last, role, family)) throw new Refused('wrong_mandate_type');
   for (const [at, { claims, mandate }] of segments.entries()) {
     if (at === last && hasConfirmation(claims, mandate)) throw new Refused('chain_broken');
-    // A closing hop was found fresh before.
+    // A closing hop needs no `exp`: it was found fresh before.
     if ((at < last || last === 0) && claims['exp'] === undefined && mandate?.['exp'] === undefined)
       throw new Refused('claims_invalid');
   }

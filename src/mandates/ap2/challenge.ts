@@ -1,6 +1,6 @@
 /**
- * What answers say about mandates: the demand for one, the member `authorization` (ap2 7.4), and
- * the signed receipt that one was used or was refused (ap2 13).
+ * The parts of answers about mandates: the demand for one, which is the member `authorization` (ap2
+ * 7.4), and the signed receipt that one was used or refused (ap2 13).
  */
 
 import type { SigningKey } from '../../crypto/signing-key.ts';
@@ -62,7 +62,7 @@ export function createReceiptSigner({ issuer, key }: { readonly issuer: string; 
   });
   const head = (nowMs: number) => ({ iss: issuer, iat: Math.floor(nowMs / 1_000) });
   return {
-    /** `order`: the call that a mandate was used for. `transaction`: of what paid for it. */
+    /** `id`: of the call that a mandate was used for. `transaction`: the one that paid for it. */
     accepted(
       mandate: MandateReference,
       { id, transaction }: { readonly id: string; readonly transaction?: string },

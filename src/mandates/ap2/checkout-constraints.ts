@@ -36,7 +36,7 @@ export function checkCheckoutConstraints(open: JsonObject, checkout: CheckoutCla
     if (!named(type, () => rule(checkout))) throw new Refused('constraint_violated', { constraint: type });
 }
 
-/** So many pieces of any of these items. */
+/** A demand for `quantity` pieces of any `acceptable` items. */
 export interface Requirement {
   /** Ids of the disclosed items; a withheld item is not acceptable. */
   readonly acceptable: ReadonlySet<string>;

@@ -18,7 +18,7 @@ export const CHECKOUT_PROFILE = 'agent-commerce/ap2/checkout/v1';
 /** `payment_method` of a checkout that costs nothing. */
 const NO_PAYMENT = 'none';
 
-/** What a checkout is for. */
+/** The claims of a checkout that the gateway reads. */
 export interface CheckoutClaims {
   readonly iss: string;
   readonly aud: string;
@@ -199,7 +199,7 @@ export interface CheckoutMintParts {
 
 /**
  * Signs checkouts (ap2 7.2, ap2 7.3). A checkout binds the whole call, and its `jti` is the nonce
- * of a mandate for it, so a challenge stores nothing. `nowMs`: unix milliseconds.
+ * of a mandate for it, so a challenge writes nothing to the store. `nowMs`: unix milliseconds.
  */
 export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) {
   const { issuer, audience, checkoutTtlSeconds } = profile;
@@ -286,8 +286,8 @@ interface CheckoutCheckParts {
 }
 
 /**
- * The checkout is signed by a checkout key, is for this merchant and has not expired. What is
- * bought is compared later. `now`: unix seconds. The returned function throws Refused.
+ * Checks that a checkout is signed by a checkout key, is for this merchant and has not expired. The
+ * purchase is compared later. `now`: unix seconds. The returned function throws Refused.
  */
 export function createCheckoutCheck({ profile, signed, minted }: CheckoutCheckParts) {
   return function checkCheckout(closed: JsonObject, now: number): CheckedCheckout {
@@ -345,8 +345,8 @@ export function createCheckoutKeys(trusted: readonly PublicJwk[]): SignedCheckou
 }
 
 /**
- * The call was resolved without the checkout, so nothing of it changes what is bought. Returns the
- * minor units of the price.
+ * Compares a checkout with the purchase, which was resolved without it: nothing in the checkout
+ * changes the purchase. Returns the minor units of the price.
  * @throws Refused
  */
 export function checkPurchase(checkout: CheckoutClaims, purchase: Purchase, profile: Ap2Profile): number {

@@ -10,7 +10,7 @@ import { type KeysById, keysOfJwks, readStaticKeys, type VerificationKey } from 
 import { createRemoteKeys, type KeyFetcher, KeysUnavailable, type RemoteKeys } from './remote-keys.ts';
 import { createChainKeys } from './x5c.ts';
 
-/** Where the keys of an issuer come from: one source each, so that no two can disagree. */
+/** The source of an issuer's keys: one for each issuer, so that no two can disagree. */
 export type KeySource =
   /** Configured, or in the issuer's name itself (`did:key`). */
   | { readonly kind: 'static'; readonly keys: KeysById }
@@ -29,7 +29,7 @@ export interface IssuerSettings {
   readonly source: KeySource;
 }
 
-/** What an issuer may root: mandates, unless credentials of these types are listed. */
+/** The role of an issuer: it roots mandates, unless types of credentials are listed. */
 export function roleOf(credentialVct: readonly string[] | undefined): IssuerRole {
   return credentialVct === undefined ? { kind: 'mandates' } : { kind: 'credentials', vct: new Set(credentialVct) };
 }
@@ -52,7 +52,7 @@ export function staticIssuer(issuer: {
   };
 }
 
-/** What the head of a root token names its key by. It only chooses among the trusted keys. */
+/** The names of its key in a root token. They only choose among the trusted keys. */
 export interface KeyChoice {
   readonly iss: string | undefined;
   readonly kid: string | undefined;
@@ -60,7 +60,7 @@ export interface KeyChoice {
   readonly x5c: readonly string[] | undefined;
 }
 
-/** What an issuer may root: mandates, or credentials of these types (`vct`) and nothing else. */
+/** Roots that an issuer may sign: mandates, or only credentials of these types (`vct`). */
 export type IssuerRole =
   | { readonly kind: 'mandates' }
   | { readonly kind: 'credentials'; readonly vct: ReadonlySet<string> };
@@ -85,7 +85,7 @@ export type TrustHealth =
 export interface IssuerTrust extends TrustedIssuers {
   /** Waits for a running first fetch. */
   check(): Promise<TrustHealth>;
-  /** Fetched keys, by where they are fetched: other issuers may go on with them. */
+  /** Fetched keys by their source; the issuers of another configuration may go on with them. */
   readonly remotes: ReadonlyMap<string, RemoteKeys>;
   /** Ends the fetches, but for those that `next` goes on with. */
   close(next?: Pick<IssuerTrust, 'remotes'>): void;
@@ -93,7 +93,7 @@ export interface IssuerTrust extends TrustedIssuers {
 
 interface TrustParts {
   readonly fetcher: Pick<KeyFetcher, 'fetch'>;
-  /** The fetched keys of issuers that this takes the place of. */
+  /** The fetched keys of the issuers that the new ones replace. */
   readonly fetched?: ReadonlyMap<string, RemoteKeys>;
   /** Milliseconds since 1970: what certificates are checked with. */
   readonly wall?: () => number;
@@ -187,7 +187,7 @@ function openIssuer(settings: IssuerSettings, parts: TrustParts): Issuer {
   return { settings, remote, find: ({ kid }) => (kid === undefined ? undefined : remote.find(kid)) };
 }
 
-/** Names where keys are fetched. A document of keys is read as its source says. */
+/** Names the source of fetched keys: kind, URL and DID, which decide how they are read. */
 function nameOf(source: KeySource): string {
   if (!('url' in source)) return source.kind;
   return JSON.stringify([source.kind, source.url, 'did' in source ? source.did : '']);

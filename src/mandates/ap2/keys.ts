@@ -76,7 +76,7 @@ export function readPublicKey(jwk: Json, recent?: ImportedKeys): KeyReading {
     : { ok: true, key: { alg: curve.alg, key } };
 }
 
-/** The same for keys that a token brings (`cnf`). @throws Refused */
+/** Reads a public key, as of a token's `cnf`, and refuses a faulty one. @throws Refused */
 export function publicKeyOf(jwk: Json, recent?: ImportedKeys): VerificationKey {
   const reading = readPublicKey(jwk, recent);
   if (reading.ok) return reading.key;

@@ -48,12 +48,12 @@ export interface PaymentSubject {
   readonly now: number;
 }
 
-/** What an open payment mandate allows beyond this use; undefined: nothing. */
+/** Uses that an open payment mandate allows beyond this one; undefined: none. */
 export type Allowance = Recurrence | undefined;
 
 /**
- * The payment mandate is for this checkout, this payment and this payer, and each of its open
- * mandates allows it. Returns what each of them allows beyond this use, root first.
+ * Checks that the payment mandate is for this checkout, this payment and this payer, and that its
+ * open mandates allow it. Returns the allowance of each open mandate, root first.
  * @throws Refused
  */
 export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, profile: Ap2Profile): readonly Allowance[] {
@@ -72,14 +72,14 @@ export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, prof
   return limits.map((rules) => allowanceOf(rules, payment, now, profile));
 }
 
-/** Every reference names an open mandate of the checkout chain. */
+/** Checks that every reference names an open mandate of the checkout chain. */
 function checkReferences(open: JsonObject, openCheckouts: readonly Segment[]): void {
   for (const reference of readReferences(open))
     if (!openCheckouts.some(({ sdHash }) => sdHash === reference))
       throw new Refused('payment_binding_mismatch', { constraint: REFERENCE });
 }
 
-/** Payee, currency, amount and account. */
+/** Compares payee, currency, amount and account. */
 function checkTerms(payment: PaymentMandate, { purchase, units }: PaymentSubject, profile: Ap2Profile): void {
   if (payment.payeeId !== profile.merchant.id) throw new Refused('payee_mismatch');
   if (payment.currency !== purchase.price.currency) throw new Refused('currency_mismatch');
@@ -92,7 +92,7 @@ function checkDate({ executionDate }: PaymentMandate, latest: number): void {
   if (executionDate !== undefined && executionDate.first > latest * 1_000) throw new Refused('not_yet_valid');
 }
 
-/** What an open mandate fixed is the same in the closed one. */
+/** Checks that the closed mandate has each member that an open one fixed. */
 function checkEmbeddedDefaults(open: JsonObject, closed: JsonObject): void {
   for (const name of PRESETS) {
     const preset = open[name];
@@ -386,7 +386,7 @@ export function sameInstrument(one: Instrument, other: Instrument): boolean {
 }
 
 /**
- * The mandate names the account that the verified proof pays from.
+ * Checks that the mandate names the account that the verified proof pays from.
  * @throws Refused payment_method_mismatch, payer_mismatch
  */
 export function checkInstrument({ id, type }: Instrument, payment: PurchasePayment | undefined): void {

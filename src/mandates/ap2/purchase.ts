@@ -1,6 +1,6 @@
 /**
- * What a mandate is checked against: the purchase, its digest and its price in minor units, and the
- * profile of the merchant (ap2 7.3, ap2 14).
+ * The data that a mandate is checked against: the purchase, its digest and its price in minor
+ * units, and the profile of the merchant (ap2 7.3, ap2 14).
  */
 
 import { hash } from 'node:crypto';

@@ -121,7 +121,7 @@ export function readConstraints<R>(open: JsonObject, readers: ConstraintReaders<
   return list(open['constraints']).map((constraint) => readConstraint(constraint, readers));
 }
 
-/** Without a demanded constraint an open mandate allows too much. @throws Refused claims_invalid */
+/** Demands a constraint that bounds an open mandate. @throws Refused claims_invalid */
 export function checkHas(rules: readonly NamedConstraint<unknown>[], demanded: string): void {
   if (!rules.some(({ type }) => type === demanded)) throw new Refused('claims_invalid', { constraint: demanded });
 }

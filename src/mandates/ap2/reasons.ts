@@ -1,5 +1,5 @@
 /**
- * What the verifier reports: verdicts, and the closed list of reasons of a refused mandate with the
+ * The verifier's reports: verdicts, and the closed list of reasons of a refused mandate with the
  * message that agents read.
  */
 
@@ -169,7 +169,7 @@ function isReason(text: string): text is Reason {
 /** Which of the two mandates of an envelope. */
 export type MandateFamily = 'checkout' | 'payment';
 
-/** What a refusal states beside its reason. None of it is a value that the caller sent. */
+/** The facts of a refusal beside its reason; none is a value that the caller sent. */
 interface RefusalFacts {
   readonly mandate?: MandateFamily;
   /** The type of the constraint, one that this verifier knows. */
@@ -193,11 +193,11 @@ export class Refused extends Error {
   }
 }
 
-/** What receipts and answers call a presentation. */
+/** The names of a presentation in receipts and answers. */
 export interface MandateReference {
   /** base64url of SHA-256 over the leaf JWT alone: what clients of the AP2 SDK look up. */
   readonly reference: string;
-  /** The same over the leaf with its disclosures: the text of the specification. */
+  /** The same over the leaf with its disclosures, as the text of the specification says. */
   readonly referenceSdHash: string;
 }
 

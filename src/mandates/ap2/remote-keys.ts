@@ -30,7 +30,7 @@ export class KeysUnavailable extends Error {
 
 /** Keys that are fetched from the issuer (ap2 7.5). */
 export interface RemoteKeys {
-  /** At once for a known id; for an unknown one the keys are fetched. @throws KeysUnavailable */
+  /** Finds a known id at once; may fetch for an unknown one. @throws KeysUnavailable */
   find(kid: string): VerificationKey | undefined | Promise<VerificationKey | undefined>;
   /** Waits for a running fetch when there are no keys yet. */
   check(): Promise<{ readonly found: 'fresh' | 'stale' | 'none'; readonly cause: unknown }>;
@@ -113,7 +113,7 @@ export interface KeyFetcher {
   close(): Promise<void>;
 }
 
-/** What is left out is as in production. */
+/** Each option that is left out is as in production. */
 interface KeyFetchOptions {
   readonly deadlineMs?: number;
   /** How names are resolved, `dns.lookup` unless given. */

@@ -17,7 +17,7 @@ export const MAX_SEGMENT = 16_384;
 
 /** A token and its disclosures as they were sent. */
 export interface SegmentText {
-  /** With the `~` at its end that joining drops: what `sd_hash` covers. */
+  /** The whole text, with the last `~` that joining drops; `sd_hash` covers it. */
   readonly text: string;
   readonly jwt: string;
   /** base64url each, none empty. */
@@ -35,7 +35,7 @@ export function splitPresentation(presentation: string): readonly SegmentText[] 
   return pieces.map((piece, at) => segmentOf(at === pieces.length - 1 ? piece : `${piece}~`));
 }
 
-/** What a receipt for a presentation refers to, right or wrong: its leaf; undefined without one. */
+/** The leaf of a presentation, right or wrong, as receipts refer to it; undefined without one. */
 export function referenceOf(presentation: string): MandateReference | undefined {
   const leaf = presentation.slice(presentation.lastIndexOf('~~') + 1).replace(/^~/, '');
   const jwt = leaf.slice(0, Math.max(0, leaf.indexOf('~')));
@@ -159,7 +159,7 @@ export function createCompactSigner(typ: string, key: SigningKey): (claims: Json
   return (claims) => sign(JSON.stringify(claims));
 }
 
-/** Where in a token a value stands, as far as it matters for what may be withheld there. */
+/** The place of a value in a token, as far as it decides which values may be withheld. */
 type Place =
   | 'token'
   | 'mandates'
@@ -215,7 +215,7 @@ export function resolveDisclosures(claims: JsonObject, disclosures: readonly str
   return new Resolution(disclosures, !Object.hasOwn(claims, 'delegate_payload')).of(claims);
 }
 
-/** One walk over one token. Its depth is bounded: each disclosure is, and is put in once. */
+/** One walk over one token, bounded in depth: a disclosure has a bound and is put in once. */
 class Resolution {
   readonly #disclosures = new Map<string, Disclosure>();
   readonly #digests = new Set<string>();
@@ -233,7 +233,7 @@ class Resolution {
   of(claims: JsonObject): JsonObject {
     const resolved = this.#object(claims, 'token');
     if (this.#unused > 0) throw new Refused('disclosure_invalid');
-    // Last, because an altered disclosure leaves its digest hidden too, and explains more.
+    // Checked last: an altered disclosure leaves its digest hidden too, and explains more.
     if (this.#withheld) throw new Refused('disclosure_missing');
     return resolved;
   }

@@ -36,7 +36,7 @@ export interface MandateService {
   readonly freeCurrency: string;
   /** `authorization` as JSON text (ap2 7.4): the mandate that is needed, and a fresh checkout. */
   challenge(purchase: Purchase): string;
-  /** Whether what a call carried is a mandate for this purchase. Writes nothing, never rejects. */
+  /** Checks that a call carried a mandate for this purchase. Writes nothing, never rejects. */
   verify(carried: CarriedMandate, purchase: Purchase): Promise<MandateVerdict>;
   /**
    * The receipt of an accepted mandate, a signed JWT (ap2 13). `transaction`: of the settled
@@ -73,7 +73,7 @@ interface MandateVerifierParts {
  */
 export type VerifyMandate = (carried: CarriedMandate, purchase: Purchase, now: number) => Promise<MandateVerdict>;
 
-/** How far a check came: what a refusal may state of the presentation. */
+/** The progress of a check: the facts that a refusal may state of the presentation. */
 interface Progress {
   family: MandateFamily | undefined;
   reference: MandateReference | undefined;
@@ -158,10 +158,10 @@ function checkNonce({ nonce }: VerifiedChain, jti: string): void {
 }
 
 /**
- * What an accepted presentation uses up (ap2 7.3, ap2 10): its closed mandates and its checkout
+ * The claim of an accepted presentation (ap2 7.3, ap2 10): its closed mandates and its checkout
  * once, each of its open mandates once or as often as the payment mandate allows. `at`: unix
- * seconds with their fraction, so that nothing seems younger than it is: a register refuses what is
- * older than itself.
+ * seconds with their fraction, so that no mandate seems younger than it is: a register refuses
+ * mandates older than itself.
  */
 function claimOf(
   checkout: VerifiedChain,
@@ -200,7 +200,7 @@ function sharedAllowance(paid: PaidUnder | undefined, index: number): Allowance 
 
 function useOf(open: Segment, recurrence: Allowance, skew: number, at: number): OpenMandateUse {
   const ends = [open.claims['exp'], open.mandate?.['exp']].filter((end) => typeof end === 'number');
-  // Steps 8 and 10 demand one: without it a register could never forget this mandate.
+  // Steps 8 and 10 demand an `exp`: without one a register could never forget this mandate.
   if (ends.length === 0) throw new Refused('claims_invalid');
   return { id: open.id, age: ageOf(open, at), until: Math.min(...ends) + skew + REMEMBERED_SECONDS, recurrence };
 }

@@ -73,7 +73,7 @@ function verified(x5c: readonly string[], host: string, roots: readonly X509Cert
   };
 }
 
-/** Name, key usage and key identifiers fit, and the signature is right. */
+/** Whether name, key usage and key identifiers fit, and the signature is right. */
 function issued(certificate: X509Certificate, authority: X509Certificate): boolean {
   return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
 }
