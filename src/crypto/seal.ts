@@ -1,6 +1,6 @@
 /**
- * Seals what the store and callers keep with AES-256-GCM: bytes with one key, a ring of keys for
- * their change, and texts that are marked as sealed.
+ * Seals the data that the store and callers keep, with AES-256-GCM: bytes with one key, a ring of
+ * keys for their change, and texts that are marked as sealed.
  */
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
@@ -15,7 +15,7 @@ export interface SealingKey {
 /** One key or more: the first seals, all of them open. */
 export type SealingKeys = readonly [SealingKey, ...SealingKey[]];
 
-/** What sealed bytes belong to: they open with no other context. */
+/** The owner of sealed bytes: they open with no other context. */
 type SealContext = readonly (string | number)[];
 
 // Sealed bytes: form (1), length of the key id (1), key id, nonce (12), tag (16), ciphertext.
@@ -27,12 +27,12 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** Below it compressing gains less than it costs. */
 const DEFLATE_OVER_BYTES = 2_048;
-/** Most that sealed bytes unfold to. */
+/** Most bytes that a deflated body inflates to. */
 const MAX_UNFOLDED_BYTES = 262_144;
 /** Before the base64url of sealed bytes. JSON and hexadecimal text never begin like this. */
 const MARK = 'sealed:1:';
 
-/** Hides what is stored from readers of the store. */
+/** Hides stored data from readers of the store. */
 export interface KeyRing {
   seal(body: Uint8Array, context: SealContext): Buffer;
   /** Undefined when it cannot be opened, for whatever cause. */
@@ -60,7 +60,7 @@ export function createKeyRing(keys: SealingKeys, options: { readonly deflate?: b
   };
 }
 
-/** Whether a text is sealed; what was stored without keys is read as it is. */
+/** Whether a text is sealed; a text that was stored without keys is read as it is. */
 export function isSealed(text: string): boolean {
   return text.startsWith(MARK);
 }
@@ -93,7 +93,7 @@ export function seal(
   return Buffer.concat([head, name, nonce, cipher.getAuthTag(), hidden]);
 }
 
-/** The id of the sealing key; undefined for what is not sealed. */
+/** The id of the sealing key; undefined for bytes that are too short to be sealed. */
 export function keyIdOf(sealed: Uint8Array): string | undefined {
   const length = sealed[1];
   if (length === undefined || sealed.length < HEAD_BYTES + length + NONCE_BYTES + TAG_BYTES) return undefined;
@@ -113,7 +113,7 @@ function unseal(sealed: Uint8Array, { id, key }: SealingKey, context: SealContex
   return form === DEFLATED ? inflateRawSync(opened, { maxOutputLength: MAX_UNFOLDED_BYTES }) : opened;
 }
 
-/** What is authenticated beside the ciphertext. As JSON, so that no two contexts read alike. */
+/** The data authenticated beside the ciphertext. As JSON, so that no two contexts read alike. */
 function bound(form: number, keyId: string, context: SealContext): Buffer {
   return Buffer.from(JSON.stringify([form, keyId, ...context]), 'utf8');
 }

@@ -26,12 +26,12 @@ export interface SigningKey {
   sign(text: string): string;
 }
 
-/** A key, or what has to change in its text. The message never quotes it. */
+/** A key, or the fault of its text. The message never quotes the text. */
 type SigningKeyReading =
   | { readonly ok: true; readonly key: SigningKey }
   | { readonly ok: false; readonly message: string };
 
-/** Where the key set is published. */
+/** The path of the published key set. */
 export const KEY_SET_PATH = '/.well-known/jwks.json';
 
 const PKCS8 = /^-----BEGIN PRIVATE KEY-----\r?\n[A-Za-z0-9+/=\r\n]+-----END PRIVATE KEY-----\s*$/;
@@ -115,7 +115,7 @@ export interface HostKey {
   readonly kid: string;
   /**
    * A compact JWS (RFC 7515, ES256) over the canonical form (RFC 8785) of a payload. `typ`: the
-   * kind of document, where it is not the official package's.
+   * kind of a document that the official package does not have.
    */
   sign(payload: JsonObject, typ?: string): string;
 }
@@ -145,7 +145,7 @@ export function compactSigner(key: SigningKey, head: JsonObject): (payload: stri
   };
 }
 
-/** Where the document of the DID is. */
+/** The path of the document of the DID. */
 export const DID_PATH = '/.well-known/did.json';
 
 /** The did:web of the host of a URL. */
@@ -153,7 +153,7 @@ export function didWebOf(url: string): string {
   return `did:web:${encodeURIComponent(new URL(url).host)}`;
 }
 
-/** The name of a key as signatures have it: a DID URL. */
+/** The DID URL that names a key in signatures. */
 export function didUrlOf(did: string, { kid }: Pick<PublicJwk, 'kid'>): string {
   return `${did}#${kid}`;
 }

@@ -111,7 +111,7 @@ export interface EventEntry {
   readonly event: CommerceEvent | undefined;
 }
 
-/** What follows a position. */
+/** The entries after a position. */
 export interface EventStretch {
   readonly entries: readonly EventEntry[];
   readonly standing: Standing;
@@ -153,7 +153,7 @@ export function calledAtMs(callId: string): number {
 
 /** Random bytes behind the time of an id: 12 bits, the variant and 12 bits, 48 bits. */
 const DRAW_BYTES = 10;
-/** Where they begin in 16 random bytes. */
+/** The place of those bytes in 16 random bytes. */
 const DRAWN_FROM = 6;
 const VARIANTS = '89ab';
 

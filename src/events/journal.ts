@@ -11,7 +11,7 @@ export interface EventSink {
   withdraw(requestId: string): readonly EventDraft[];
 }
 
-/** What an event may say beside its type. */
+/** The facts that an event may have beside its type. */
 export interface EventFacts {
   readonly status?: 'ok' | 'error';
   readonly durationMs?: number;
@@ -33,7 +33,7 @@ export interface Journal {
   putBack(events: readonly EventDraft[]): void;
   /** Sends the waiting events to the batched feed. */
   flush(): void;
-  /** The same for a call that was refused: where no event tells more, its request does. */
+  /** Flushes for a refused call; its request event gets code and reason if it is the last one. */
   refused(code: string, reason: string | undefined): void;
 }
 

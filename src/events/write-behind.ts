@@ -29,11 +29,11 @@ export interface WriteBehind<T extends Entry> {
    * them in its own write. At most 100: a caller can make many calls under one request id.
    */
   withdraw(requestId: string): readonly T[];
-  /** Another queue sends now: what waits here goes in the same turn of the event loop. */
+  /** Sends the entries that wait in the turn of the event loop in which another queue sends. */
   join(): void;
   /** Sends the entries that wait now. If the store fails, they go on waiting. Never throws. */
   flush(): Promise<void>;
-  /** Sends what waits, one attempt a batch, and stops. What was not sent counts as dropped. */
+  /** Sends the entries that wait, one attempt a batch, and stops. Unsent ones count as dropped. */
   close(): Promise<void>;
   /** Entries lost so far. */
   dropped(): number;
@@ -53,7 +53,7 @@ export interface WriteBehindOptions {
   readonly firstPauseMs?: number;
 }
 
-/** Batches of 25 ms or `batchSize`, in order; a failed one is repeated unchanged, ever later. */
+/** Sends batches after 25 ms or when full, in order; repeats a failed one unchanged, ever later. */
 export function createWriteBehind<T extends Entry>(
   write: WriteBatch<T>,
   options: WriteBehindOptions = {},

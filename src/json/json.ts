@@ -41,7 +41,7 @@ function isInRange(token: string): boolean {
   return INTEGER.test(token) ? Number.isSafeInteger(value) : Number.isFinite(value);
 }
 
-/** What is wrong with a document; the message never quotes the input. */
+/** The fault of a document; the message never quotes the input. */
 export class JsonError extends Error {
   readonly reason:
     | 'malformed_json'
@@ -105,7 +105,7 @@ export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_JSON_D
   return value;
 }
 
-/** The same, where what is not strict JSON is one case of many: undefined for it. */
+/** Reads strict JSON; undefined for bytes that are not strict JSON. */
 export function readStrictJson(bytes: Uint8Array): Json | undefined {
   try {
     return parseStrictJson(bytes);

@@ -5,11 +5,11 @@ export interface ConfigProblem {
   /** `payments.x402.payTo`, `server.allowedOrigins[0]`; `document` for the file as a whole. */
   readonly path: string;
   readonly message: string;
-  /** Absent for what no text has, such as an environment variable. */
+  /** Absent for a mistake that no text has, such as one of an environment variable. */
   readonly place?: ProblemPlace;
 }
 
-/** Where a text has a mistake. */
+/** The place of a mistake in a text. */
 export interface ProblemPlace {
   /** As it was named; undefined for a text that is no file. */
   readonly file: string | undefined;
@@ -63,7 +63,7 @@ export function memberPath(parent: string, member: string | number): string {
   return parent === '' ? member : `${parent}.${member}`;
 }
 
-/** The paths of what a path is in, the whole document left out. */
+/** The paths of the mappings and lists around a path, without the whole document. */
 export function pathsAbove(path: string): readonly string[] {
   return [...path.matchAll(/[.[]/g)].map(({ index }) => path.slice(0, index)).filter((above) => above !== '');
 }
@@ -71,7 +71,7 @@ export function pathsAbove(path: string): readonly string[] {
 /** Collects problems, so that an operator corrects the file once and not once per mistake. */
 export class ProblemList {
   readonly #problems = new Map<string, ConfigProblem>();
-  /** The paths of the problems and of what is doubted, and all above them. */
+  /** The doubted paths, those of the problems among them, and all above them. */
   readonly #unsound = new Set<string>();
   readonly #doubted = new Set<string>();
 

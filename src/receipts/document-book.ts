@@ -27,33 +27,33 @@ import {
 
 const LISTS: readonly ReceiptList[] = ['done', 'owed', 'uncertain'];
 /**
- * Its members begin with the id, and all have one score: their order is that of time. Those of
- * delivered receipts tell what else is dropped with it, so a drop reads no receipt.
+ * Each member begins with the id of a receipt, and all have one score: their order is that of time.
+ * A member of `done` also has the receipt's other names, so a drop reads no receipt.
  */
 const listKey = (list: ReceiptList): string => `rcpt:${list}`;
 /**
- * Its members are the name of a request or a call, which has no space, and the id of a receipt that
- * belongs to it. Names of the gateway's own grow with time, so SQLite writes a few pages for many.
+ * Each member is the name of a request or a call, without spaces, and the id of a receipt that
+ * belongs to it. Names that the gateway makes grow with time, so SQLite writes few pages for many.
  */
 const NAMES = 'rcpt:names';
 /** Sorts after every id. */
 const PAST_EVERY_ID = '~';
 
 const receiptKey = (id: string): string => `rcpt:${id}`;
-/** The id of the receipt of a payment. */
+/** The key of the document that holds the id of a payment's receipt. */
 export const receiptOfKey = (replayKey: string): string => receiptKey(paymentName(replayKey));
 /** The oldest and the newest id that were ever dropped, as JSON. */
 const TRIMMED = 'rcpt:trimmed';
 
-/** What a write of the book adds to a commit. */
+/** The changes that a write of the book adds to a commit. */
 type BookChanges = Required<Pick<Changes, 'documents' | 'entries'>>;
 
 /** Makes the changes of the book for a decision of `transact`. */
 export interface BookWriter {
   /**
-   * Writes a receipt. It replaces the one of the same id, and another one of its payment: one that
-   * was rebuilt from the chain, under another id, gives way to the gateway's own. `before`: the
-   * receipt of this id, where it is known.
+   * Writes a receipt. It replaces the one of the same id, and another one of its payment: a receipt
+   * that was rebuilt from the chain gives way to the gateway's own. `before`: the stored receipt of
+   * this id, where it is known.
    */
   put(read: Read, receipt: Receipt, before?: Receipt): BookChanges;
   drop(read: Read, id: string): BookChanges;
@@ -129,7 +129,7 @@ export function documentBook(store: Commits, transact: Transact, limits: StoreLi
     },
     add: (receipts) => write(receipts, true),
     async page(query) {
-      // Only names of requests and calls may be of an earlier version of a receipt.
+      // Index entries match, but for names that an earlier version of a receipt had.
       const { resourceId, limit, cursor } = query;
       const scan = { limit, cursor, matches: matching(query), indexed: resourceId === undefined };
       const { items, next } = await scanPage(scan, older(query));
@@ -158,14 +158,14 @@ const requestName = (requestId: string): string => `request:${requestId}`;
 const callName = (callId: string): string => `call:${callId}`;
 const paymentName = (replayKey: string): string => `of:${replayKey}`;
 
-/** What a receipt is found by beside its lists. */
+/** The names that find a receipt beside its lists. */
 function namesOf(receipt: Receipt): readonly string[] {
   const { callId } = receipt.metadata ?? {};
   const names = requestsOf(receipt).map(requestName);
   return callId === undefined ? names : [...names, callName(callId)];
 }
 
-/** Where a receipt is found. */
+/** The entries that find a receipt. */
 function entriesOf(receipt: Receipt): readonly EntryChange[] {
   const { id, payment } = receipt;
   const names = namesOf(receipt);

@@ -56,8 +56,8 @@ export interface ReceiptDigests {
 }
 
 /**
- * A receipt: every delivered call, and every settled call whether delivered or not. It has only
- * these fields.
+ * A receipt: every delivered call has one, and every settled call whether delivered or not. It has
+ * only these fields.
  */
 export interface Receipt {
   /** `receipt_` + UUIDv7, so ids sort by time. */
@@ -93,13 +93,13 @@ export interface Receipt {
     readonly refundDue?: true;
     /** The gateway's own name of the call that wrote this (call-id.ts). */
     readonly callId?: string;
-    /** Bytes of the answer left, and its end is not known to have: it may have arrived. */
+    /** Bytes of the answer left, perhaps with its end: it may have arrived. */
     readonly deliveryUncertain?: true;
-    /** Of such an answer: the most bytes of its body that left, as far as that is known. */
+    /** Most bytes of the body of an uncertain answer that left, as far as that is known. */
     readonly sentBytes?: number;
-    /** The length of its body, bytes; absent where that is not known. */
+    /** Length of the body of an uncertain answer, bytes; absent where that is not known. */
     readonly ofBytes?: number;
-    /** The store had lost it; made again from what the chain shows. */
+    /** The store had lost the receipt, which was made again from what the chain shows. */
     readonly recovered?: 'chain';
   };
 }
@@ -125,7 +125,7 @@ export function channelOf(channel: Channel): Pick<NonNullable<Receipt['metadata'
   return channel === 'origin' ? { channel } : {};
 }
 
-/** What a receipt says of its call. */
+/** The facts of a call that its receipt states. */
 type CallFacts = Pick<Receipt, 'requestId' | 'resourceId' | 'protocol' | 'backendStatus' | 'durationMs'> &
   Partial<Pick<Receipt, 'authorization' | 'metadata'>>;
 
@@ -148,14 +148,14 @@ export function listsOf(receipt: Receipt): readonly ReceiptList[] {
   return uncertaintyOf(receipt) === undefined ? ['owed'] : ['owed', 'uncertain'];
 }
 
-/** What is not known of a receipt: whether the money moved, or whether the answer arrived. */
+/** The open question of a receipt: whether the money moved, or whether the answer arrived. */
 export function uncertaintyOf({ delivered, payment, metadata }: Receipt): 'payment' | 'delivery' | undefined {
   if (delivered) return undefined;
   if (payment?.status === 'unknown') return 'payment';
   return metadata?.deliveryUncertain === true ? 'delivery' : undefined;
 }
 
-/** Its requests: the buyer of a resumed delivery may only have the id of the request that paid. */
+/** The requests of a receipt: a buyer of a resumed delivery may only have the id that paid. */
 export function requestsOf({ requestId, metadata }: Receipt): readonly string[] {
   return metadata?.resumedFrom === undefined ? [requestId] : [requestId, metadata.resumedFrom];
 }
@@ -195,8 +195,8 @@ export interface ReceiptBook {
   /** Writes all or none; a receipt whose id is there already is replaced. */
   write(receipts: readonly Receipt[]): Promise<void>;
   /**
-   * Writes those of which neither id nor payment is in the book: what the gateway itself wrote is
-   * not replaced by what was rebuilt. Answers the ids that are new.
+   * Writes the receipts whose id and payment are not in the book: a rebuilt receipt replaces none
+   * of the gateway's own. Resolves to the ids that are new.
    */
   add(receipts: readonly Receipt[]): Promise<readonly string[]>;
   /** All filters but `resourceId` are answered from an index. */

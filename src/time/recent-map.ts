@@ -1,6 +1,6 @@
 /**
- * A map of bounded size that drops the key that was not used for the longest time: what callers may
- * invent keys for must not grow with their number. Rate limits and caches use it.
+ * A map of bounded size that drops the key that was not used for the longest time: callers may
+ * invent keys, and memory must not grow with their number. Rate limits and caches use it.
  */
 export class RecentMap<V> {
   readonly #entries = new Map<string, V>();

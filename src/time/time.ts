@@ -52,7 +52,7 @@ const TICK_MS = 10;
 
 /** A deadline that has not passed yet. */
 export interface RunningDeadline {
-  /** The wait is over. May be called again. */
+  /** Ends the wait. May be called again. */
   end(): void;
 }
 
@@ -61,7 +61,7 @@ interface Running {
   readonly passed: () => void;
   /** When it passes, milliseconds of the monotonic clock. */
   due: number;
-  /** It got the time of a standstill again. */
+  /** Whether it got the time of a standstill again. */
   extended: boolean;
 }
 
@@ -131,7 +131,7 @@ const BEAT_MS = 500;
 /** A process this late did not run: it was stopped or had no processor time, milliseconds. */
 const STOOD_STILL_MS = 1_000;
 
-/** Knows when this process stood still: a caller that waited for it then was not slow. */
+/** Notes when this process stood still: a caller that waited in that time was not slow. */
 export class Standstill {
   readonly #timer: NodeJS.Timeout;
   #beatAt = performance.now();

@@ -1,6 +1,6 @@
 /** Prices and exact money: decimal strings in display units outside, `bigint` base units inside. */
 
-/** What a call costs. */
+/** The price of a call. */
 export type Pricing =
   | { readonly type: 'free' }
   | {
@@ -23,9 +23,9 @@ const UINT256_LIMIT = 1n << 256n;
 const GRAMMAR = /^(0|[1-9]\d*)(?:\.(\d+))?$/;
 
 /**
- * Why a text is no amount: `malformed` (sign, exponent, leading zero, bare point, other digits),
- * `too_long` to be read, `too_precise` for the asset (a non-zero digit would be lost), `too_large`
- * for a uint256. The message never quotes the text.
+ * The fault of a text that is no amount: `malformed` (sign, exponent, leading zero, bare point,
+ * other digits), `too_long` to be read, `too_precise` for the asset (a non-zero digit would be
+ * lost), `too_large` for a uint256. The message never quotes the text.
  */
 export type AmountFault = 'malformed' | 'too_long' | 'too_precise' | 'too_large';
 

@@ -5,8 +5,8 @@ import { type HmacPads, hmacPads, hmacSha256 } from '../../crypto/hash.ts';
 
 /**
  * Every 402 carries a token, and official clients echo it beside the proof. A proof is public
- * calldata from its block on and the token is not, so it tells the buyer from an onlooker. The MAC
- * also covers the terms offered, so that every process that has the key can tell what was
+ * calldata from its block on and the token is not, so the token tells the buyer from an onlooker.
+ * The MAC also covers the terms offered, so that every process that has the key can tell what was
  * offered, whatever its own configuration offers now. 54 bytes, 72 characters of base64url:
  *
  * | bytes | |
@@ -18,8 +18,8 @@ import { type HmacPads, hmacPads, hmacSha256 } from '../../crypto/hash.ts';
  * | 38..53 | the first 16 bytes of HMAC-SHA-256 over bytes 0..37 and the terms |
  *
  * Behind a dot the token of a 402 may name a payment that came to nothing although its answer was
- * there (4.7), 32 bytes as 43 characters, which the MAC covers too: whose next proof comes with it
- * buys that answer.
+ * there (4.7), 32 bytes as 43 characters, which the MAC covers too: a proof that comes with this
+ * token buys that answer.
  */
 export const TOKEN_CHARACTERS = 72;
 /** The dot, and the payment that is named behind it. */
@@ -44,12 +44,12 @@ const NAME = 'buyer-token';
 const SECRET_BYTES = 32;
 /** Between two looks at the shared secret, milliseconds: a store that lost it gets it again. */
 const LOOK_EVERY_MS = 30_000;
-/** The same while the store is silent, milliseconds. */
+/** Between two looks while the store is silent, milliseconds. */
 const LOOK_AGAIN_MS = 1_000;
 /** Earlier shared keys that are still accepted: a token outlives its key by minutes at most. */
 const KEPT_KEYS = 4;
 
-/** What a token proves: that it comes from a 402 of this merchant for this money. */
+/** The scope of a token, which proves a 402 of this merchant for this money. */
 export interface TokenScope {
   readonly merchantId: string;
   readonly chainId: number;
@@ -74,7 +74,7 @@ export interface ShownToken {
   readonly genuineForMs: number;
 }
 
-/** What a 402 offers, beside what the key stands for. */
+/** The terms of a 402 beside the scope of the key. */
 export interface OfferedTerms {
   /** The canonical invoke URL: the terms of one resource are not those of another. */
   readonly resourceUrl: string;
@@ -83,7 +83,7 @@ export interface OfferedTerms {
   readonly maxTimeoutSeconds: number;
 }
 
-/** A token, and what it says of the terms that it was read with. */
+/** A token, and its evidence about the terms that it was read with. */
 export interface ReadToken extends ShownToken {
   /**
    * The end of the 402 that offered just these terms, Unix milliseconds; undefined: nothing shows
@@ -101,11 +101,11 @@ export interface BuyerTokens {
    * @param answerOf payId of a payment that came to nothing, whose answer the buyer may buy
    */
   issue(bind: string | undefined, terms: OfferedTerms, answerOf?: string): string;
-  /** Undefined for what is no token; the proof is valid all the same. `terms`: of the proof. */
+  /** Undefined for a text that is no token, which makes no proof invalid. `terms`: of the proof. */
   read(echoed: string, terms: OfferedTerms): ReadToken | undefined;
 }
 
-/** A text that came as a token in its one spelling; undefined for what is none. */
+/** The text if it is a token in its one spelling; undefined for another text. */
 export function tokenText(echoed: string): string | undefined {
   return CANONICAL.test(echoed) ? echoed : undefined;
 }
@@ -126,7 +126,7 @@ export function createBuyerTokens(
   now: () => number = Date.now,
 ): BuyerTokens {
   const random = randomPool();
-  // The bytes of the token that is being made: each of them is written again.
+  // The bytes of the token that is being made: each token writes all of them anew.
   const made = Buffer.alloc(TOKEN_BYTES);
   return {
     issue(bind, terms, answerOf) {

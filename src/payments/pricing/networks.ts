@@ -4,9 +4,9 @@
  * table. Addresses in EIP-55 form.
  */
 
-/** That of anvil and hardhat. */
+/** The chain id of anvil and hardhat. */
 export const LOCAL_CHAIN_ID = 31_337;
-/** Where its node listens unless `acg dev` is told otherwise. */
+/** The port of the local node unless `acg dev` is told otherwise. */
 export const LOCAL_RPC_PORT = 8_545;
 
 /** An EIP-3009 token, with its EIP-712 domain. Its address follows from its deployer. */

@@ -22,8 +22,8 @@ export interface X402Rail extends PaymentRail {
   /** The checks of contract 4.2, steps 1 to 4, for a decoded proof. */
   examine(candidate: Candidate): Examination;
   /**
-   * Takes over what of a configuration may change while the rail is open: the logins at its
-   * facilitators, and what these may catalogue, which is nothing before.
+   * Takes over the parts of a configuration that may change while the rail is open: the logins at
+   * its facilitators, and the source of catalogue entries, which gives none before.
    */
   renew(config: Pick<X402Config, 'facilitator'>, entryOf: EntryOf): void;
   close(): Promise<void>;
@@ -108,8 +108,8 @@ const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as
 type OpenNode = ReturnType<typeof openNode>;
 
 /**
- * What a rail asks of a chain's node: its health, the asset, signatures of contracts. Opens no
- * connection before the first call.
+ * The questions of a rail to a chain's node: its health, the asset, signatures of contracts. Opens
+ * no connection before the first call.
  */
 function openNode(config: X402Config) {
   const { rpc, nodes } = openNodes(config);
@@ -124,7 +124,7 @@ function openNode(config: X402Config) {
       await requireAsset(rpc, config);
       agreed = true;
     },
-    /** The same with each node; one that does not answer is logged. @throws AssetMismatch */
+    /** Compares each node's asset; one that does not answer is logged. @throws AssetMismatch */
     async compareAtStart(log: FaultLog): Promise<void> {
       const compared = await Promise.allSettled(nodes.map((node) => requireAsset(node, config)));
       agreed = compared.some(({ status }) => status === 'fulfilled');
@@ -141,8 +141,8 @@ function openNode(config: X402Config) {
 }
 
 /**
- * The rail for the payments of its own asset. What another chain shows proves nothing about the
- * others, and no facilitator may be sent them: they stay as they are.
+ * Limits a rail to the payments of its own asset. Its chain proves nothing about the others, and no
+ * facilitator may be sent them: they stay as they are.
  */
 function ofItsAsset<Rail extends PaymentRail>(rail: Rail, own: X402Config): Rail {
   return {

@@ -41,8 +41,8 @@ export async function requireAsset(rpc: Rpc, terms: AssetTerms): Promise<void> {
 
 /**
  * Empty when configuration and chain agree. A wrong EIP-712 name would make every payment fail
- * silently, wrong decimals every price wrong. A call that the asset does not know (some have no
- * `version()`) is left to the separator.
+ * silently, wrong decimals every price wrong. A name or version that the asset does not tell (some
+ * have no `version()`) is judged by the domain separator.
  * @throws when the node does not answer
  */
 export async function checkAsset(rpc: Rpc, terms: AssetTerms): Promise<readonly AssetDifference[]> {
@@ -81,7 +81,7 @@ async function ask(
   }
 }
 
-/** The configured nodes as one, and each. At least one is configured. */
+/** Opens the configured nodes, at least one: as one that asks them in order, and each alone. */
 export function openNodes(config: X402Config): { readonly rpc: Rpc; readonly nodes: readonly Rpc[] } {
   const nodes = config.rpcUrls.map((url) => createRpc(url));
   return { rpc: inOrder(nodes, { compare: (node) => requireAsset(node, config) }), nodes };

@@ -8,21 +8,21 @@ import type { FaultLog, PaymentRail } from '../wire/types.ts';
 import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
 import type { Head } from './node.ts';
 
-/** Regular new heads without transactions of ours that show a chain with blocks by time. */
+/** So many regular new heads without our transactions show that a chain makes blocks by time. */
 export const REGULAR_HEADS = 5;
-/** Among those the longest interval is at most this often the shortest: a slot may be missed. */
+/** Heads are regular up to this ratio of longest to shortest interval: a slot may be missed. */
 const REGULAR_WITHIN = 2;
 /** Intervals whose median is the pace of a chain. */
 const INTERVALS_KEPT = 20;
-/** A chain stands still after this time, milliseconds, or after this many of its intervals. */
+/** A chain stands still after this time, milliseconds, or so many of its intervals if longer. */
 export const STALL_MS = 60_000;
 const STALL_INTERVALS = 10;
-/** Allowed difference of clock and newest block, milliseconds; behind, one interval more. */
+/** Allowed difference of clock and newest block, milliseconds; a block may be an interval older. */
 export const CLOCK_TOLERANCE_MS = 30_000;
 
 /** New heads in a row that must contradict the clock: one may be late, or of another node. */
 export const CLOCK_HEADS = 3;
-/** After a longer silence the age of the head is unknown, milliseconds. */
+/** Longest pause between readings after which a new head is compared, milliseconds. */
 const SILENCE_MS = 10_000;
 /** How long logs may lag behind the state that they belong to, milliseconds. */
 export const LOGS_LAG_MS = 2_000;
@@ -42,7 +42,7 @@ export type ChainHealth = ReturnType<typeof watchChain>;
 export function watchChain(bare: Chain, deps: HeadWatchDeps) {
   const { now = () => performance.now() } = deps;
   const heads = watchHeads(deps);
-  /** By nonce. */
+  /** Payments without logs by nonce. */
   const missing = new Map<string, Missing>();
 
   const note = (query: EvidenceQuery, evidence: Evidence): Evidence => {
@@ -82,11 +82,11 @@ export function watchChain(bare: Chain, deps: HeadWatchDeps) {
     faults,
     /** The first of `faults`; undefined when no fault is known. */
     fault: (): ChainFault | undefined => faults()[0],
-    /** Reads payments with missing logs again: no new payment, which would, begins meanwhile. */
+    /** Reads payments with missing logs again: only a new reading of each ends the fault. */
     async askAgain(): Promise<void> {
       await Promise.all([...missing.values()].map(({ query }) => chain.readEvidence(query)));
     },
-    /** A settlement of ours begins. The result ends it. */
+    /** Notes that a settlement of ours begins; the returned function ends it. */
     settling: heads.settling,
     /** Milliseconds since a new head was first seen. Undefined before. */
     headAgeMs: heads.ageMs,
@@ -108,9 +108,9 @@ interface HeadWatchDeps {
 export type HeadWatch = ReturnType<typeof watchHeads>;
 
 /**
- * Watches what the heads of a chain show of its node and of our clock.
- * Only a head above all earlier ones counts: behind balancers they go back. Its time is compared
- * when it is first seen, so a chain that stands still says nothing about the clock.
+ * Judges the node of a chain and our clock by the heads. Only a head above all earlier ones counts:
+ * behind balancers heads go back. Its time is compared when it is first seen, so a chain that
+ * stands still says nothing about the clock.
  */
 export function watchHeads({ byTime, now = () => performance.now(), wall = () => Date.now() }: HeadWatchDeps) {
   let highest: Head | undefined;
@@ -158,7 +158,7 @@ export function watchHeads({ byTime, now = () => performance.now(), wall = () =>
       ours = running;
     },
     /**
-     * Notes that a settlement of ours begins, which may itself cause a block; the result ends it.
+     * Notes that a settlement of ours begins: it may cause a block. The returned function ends it.
      */
     settling() {
       running += 1;
@@ -193,7 +193,7 @@ function keep(list: number[], item: number, most: number): void {
   if (list.length > most) list.shift();
 }
 
-/** 0 of none. */
+/** The median; 0 for an empty list. */
 function median(numbers: readonly number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -202,9 +202,9 @@ function median(numbers: readonly number[]): number {
 }
 
 /**
- * The rail that begins nothing new during a fault. `verify` gives no verdict, so the buyer comes
- * again and nothing was taken. For a payment that was begun only what the chain shows counts; what
- * it does not show proves nothing.
+ * Wraps a rail so that it begins nothing new during a fault. `verify` gives no verdict, so nothing
+ * is taken and the buyer comes again. `reconcile` tells what the chain shows, but `unknown` in
+ * place of `open`: what a faulty node does not show proves nothing.
  */
 export function guardRail(health: ChainHealth, rail: PaymentRail, log: FaultLog): PaymentRail {
   const report = faultReporter(log);

@@ -43,17 +43,17 @@ export interface EvidenceQuery extends ExpectedPayment {
   readonly since: number;
   /** The transaction of an earlier attempt, when one is known. */
   readonly knownTransaction?: string | undefined;
-  /** The known transaction tried several authorizations: its success is not that of each. */
+  /** The known transaction carries several authorizations: its success proves none of them. */
   readonly inBatch?: boolean;
 }
 
 /**
- * What the chain shows. `paid`: by this transaction, whichever account sent it. `worthless`: spent
- * on something else, cancelled or expired unused, so it can never pay us any more. `open`: unspent
- * and still valid at `headTime` (Unix seconds); `failed` when the known transaction is in a block,
- * at or before that time, and moved nothing. `unknown`: no reading; `logsMissing` when the
- * authorization is spent, the known transaction succeeded without any log of the asset, and the
- * search does not have the log that one of them must have.
+ * The evidence of the chain. `paid`: by this transaction, whichever account sent it. `worthless`:
+ * spent on something else, cancelled or expired unused, so it can never pay us any more. `open`:
+ * unspent and still valid at `headTime` (Unix seconds); `failed` when the known transaction is in a
+ * block, at or before that time, and moved nothing. `unknown`: no conclusion; `logsMissing` when
+ * the authorization is spent, no log shows by which transaction, and the known one succeeded
+ * without any log of the asset.
  */
 export type Evidence =
   | { readonly kind: 'paid'; readonly transaction: string }
@@ -71,7 +71,7 @@ export interface Chain {
 }
 
 /**
- * Readings through one node.
+ * Reads the chain through `rpc`.
  * @param confirmations Blocks that must hold a conclusion, its own included: until then it is
  * `unknown`, because a reorganisation could take it back.
  */
@@ -93,7 +93,7 @@ export function createChain(rpc: Rpc, confirmations = 1): Chain {
 
 interface Depth {
   readonly onHead: (head: Head) => void;
-  /** Blocks that must stand on the one that shows something. */
+  /** Blocks that must follow the one that a conclusion comes from. */
   readonly above: bigint;
 }
 
@@ -116,24 +116,24 @@ async function readEvidence(client: Client, query: EvidenceQuery, { onHead, abov
     );
   }
   if (head.timestamp >= query.validBefore) return expired(client, query, head, above);
-  // A head below the block of the receipt does not show the state after it.
+  // A head below the block of the receipt does not show the state after that block.
   const isOver = known !== undefined && known.blockNumber <= head.number;
   const failed = isOver && (known.status === 'reverted' || query.inBatch === true);
   return { kind: 'open', headTime: head.timestamp, ...(failed ? { failed } : {}) };
 }
 
-/** A batch in which others paid has its logs, although it succeeded without this one. */
+/** Whether a successful transaction has no log of the asset, not even one of another payment. */
 function lacksLogs({ status, logs }: TransactionReceipt, asset: string): boolean {
   return status === 'success' && !logs.some(({ address }) => isAddressEqual(address, lowerHex(asset)));
 }
 
-/** What a receipt shows, once enough blocks confirm it. */
+/** The conclusion from a receipt, once enough blocks confirm it. */
 function onceDeep(shown: Evidence, { blockNumber }: TransactionReceipt, head: Head, above: bigint): Evidence {
   const stand = head.number - blockNumber;
   return stand >= above ? shown : { kind: 'unknown', cause: `shown by a block with ${stand} of ${above} above it` };
 }
 
-/** Expired unspent, once a confirmed block is past the end too. */
+/** Concludes that the authorization expired, once a confirmed block is past its end too. */
 async function expired(client: Client, query: EvidenceQuery, head: Head, above: bigint): Promise<Evidence> {
   const stays = above === 0n ? head : await readHead(client, head.number > above ? head.number - above : 0n);
   if (stays.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };
@@ -141,9 +141,9 @@ async function expired(client: Client, query: EvidenceQuery, head: Head, above: 
 }
 
 /**
- * Use and cancellation are both logged with payer and nonce, so there is at most one log to find.
- * Undefined when none was found: the index of logs may lag behind the state, or the search may be
- * too short, so that does not prove a cancellation.
+ * Finds the log that spent the authorization: use and cancellation are both logged with payer and
+ * nonce, so there is one at most. Undefined proves no cancellation: the index of logs may lag
+ * behind the state, or the search may be too short.
  */
 async function findSpending(
   client: Client,
@@ -211,7 +211,7 @@ export async function* fromBlocks(
   }
 }
 
-/** A block not younger than `since`, estimated from the pace of the last blocks. */
+/** The block at about `since` by the pace of the last blocks, at most `MAX_BLOCKS_BACK` back. */
 async function firstBlock(head: Head, since: number, blockAt: (number: bigint) => Promise<Head>): Promise<bigint> {
   const sample = await blockAt(head.number - PACE_SAMPLE);
   const elapsed = Math.max(1, head.timestamp - sample.timestamp);
@@ -245,7 +245,7 @@ export function findPayment(receipt: TransactionReceipt, payment: ExpectedPaymen
   return paymentFinder(receipt, payment.asset)(payment);
 }
 
-/** The same for many payments of one receipt, whose logs are decoded once. */
+/** Finds many payments in one receipt, whose logs it decodes once. */
 export function paymentFinder(
   receipt: TransactionReceipt,
   asset: string,
@@ -292,9 +292,9 @@ export function paymentsIn(
 }
 
 /**
- * Transfers of exactly this value to the payee by others, whatever they were for, but for those
- * that an authorization made: its nonce says what such a transfer is. Each by its place among the
- * logs of the asset in this transaction.
+ * Transfers of exactly this value from others to the payee, each by its place among the logs of the
+ * asset in this transaction. Those that an authorization made are left out: its nonce tells their
+ * purpose.
  */
 export function plainTransfersTo(
   receipt: TransactionReceipt,
@@ -310,7 +310,7 @@ export function plainTransfersTo(
 /** One log of the asset. Undefined is one of another event, which has its place in the order. */
 type AssetLog = ReturnType<typeof parseEventLogs<typeof ASSET_ABI>>[number] | undefined;
 
-/** What the asset itself logged, in order; nothing when the transaction failed. */
+/** The logs of the asset itself, in order; none when the transaction failed. */
 function assetLogs({ status, logs }: TransactionReceipt, asset: string): readonly AssetLog[] {
   if (status !== 'success') return [];
   const own = logs.filter((log) => isAddressEqual(log.address, lowerHex(asset)));
@@ -337,7 +337,7 @@ export const CLOCK_MARGIN_SECONDS = 600;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
-/** Looks up the authorization of this proof. */
+/** The query for the authorization of this proof. */
 export function evidenceQuery(
   { payload }: Proof,
   offer: PaymentRequirements,
@@ -351,30 +351,29 @@ export function evidenceQuery(
 }
 
 /**
- * Since when an authorization may have been used, Unix seconds: the window check refuses a proof
- * earlier than this before its end.
+ * The earliest use of an authorization, Unix seconds: the window check refuses a proof that comes
+ * before.
  */
 export function notUsedBefore(validBefore: number, maxTimeoutSeconds: number): number {
   return validBefore - maxTimeoutSeconds - VALID_BEFORE_EXCESS_SECONDS - CLOCK_MARGIN_SECONDS;
 }
 
 /**
- * Whether the authorization pays exactly what the offer asks. The local checks compared that when
- * the proof came, but an authorization with a record reaches the rail without them, and what is
- * signed must never be sent for something else.
+ * Whether the authorization pays exactly what the offer asks. An authorization with a record
+ * reaches the rail without the local checks, and must never be sent for another offer.
  */
 export function paysOffer({ payload }: Proof, offer: PaymentRequirements): boolean {
   const { to, value } = payload.payload.authorization;
   return to.toLowerCase() === offer.payTo.toLowerCase() && BigInt(value) === BigInt(offer.amount);
 }
 
-/** The chain's evidence in the words of the rail; all but the known transaction is by others. */
+/** The chain's evidence in the words of the rail; only the known transaction is not by others. */
 export async function readingOf(chain: Chain, query: EvidenceQuery): Promise<Reading> {
   const evidence = await chain.readEvidence(query);
   return decided(evidence, query) ?? (evidence.kind === 'unknown' ? evidence : { kind: 'open' });
 }
 
-/** What the chain shows definitely; undefined while it can still change. */
+/** The conclusion of definite evidence; undefined while the evidence can still change. */
 export function decided(
   evidence: Evidence,
   { knownTransaction }: Pick<EvidenceQuery, 'knownTransaction'>,
@@ -397,9 +396,9 @@ export function decided(
 
 /**
  * Reads the chain until it decides, the known transaction has failed in a block, or the wait is
- * over. `settled` and `refused` are what the chain shows; anything else stays `uncertain` with
- * `cause` and the known hash. A failed transaction does not make the authorization worthless:
- * anyone may still send that.
+ * over. `settled` and `refused` come from the chain; any other end is `uncertain` with the known
+ * hash, and with `cause` unless the transaction failed. A failed transaction leaves the
+ * authorization valid: anyone may still send it.
  */
 export async function confirmPayment(
   chain: Chain,

@@ -28,7 +28,7 @@ export interface JsonRequest {
 export interface JsonAnswer {
   readonly status: number;
   readonly json: Json | undefined;
-  /** Where a redirect leads, as it was sent. */
+  /** The Location header, as it was sent. */
   readonly location?: string | undefined;
 }
 
@@ -70,7 +70,7 @@ export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPee
           path: `${prefix}${path}${search}` || '/',
           headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
           ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-          // The deadline covers both.
+          // The deadline covers head and body.
           headersTimeout: 0,
           bodyTimeout: 0,
         },
@@ -83,14 +83,14 @@ export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPee
 }
 
 /**
- * Peers of which each can answer: in the order given, but one that failed goes last for a while.
- * @param backMs how long, milliseconds
+ * Orders peers of which each can answer: as given, but one that failed goes last for a while.
+ * @param backMs how long a peer that failed goes last, milliseconds
  * @param now Milliseconds of a monotonic clock.
  */
 export function peersInOrder<Peer>(peers: readonly Peer[], backMs: number, now: () => number) {
   const failedAt = new Map<Peer, number>();
   return {
-    /** Those that failed lately go by the time of their failures. */
+    /** All peers; those that failed lately go last, the earliest failure first. */
     order(): readonly Peer[] {
       if (failedAt.size === 0) return peers;
       const at = now();
@@ -158,7 +158,7 @@ class Asking implements Dispatcher.DispatchHandler {
     this.#settle.reject(this.#failure ?? error);
   }
 
-  /** Ends the connection too, if the request has one. */
+  /** Rejects the request, and ends its connection if it has one. */
   #fail(failure: Error): void {
     this.#failure = failure;
     this.#deadline.end();

@@ -1,7 +1,7 @@
 /**
- * The chain node: calls of JSON-RPC with limits of our own, over several nodes in order, where
- * readings are repeated after a failure that passes and broadcasts never; and questions through
- * viem's client, whose answers are checked here, because viem decodes them without checks.
+ * The chain node: calls of JSON-RPC with limits of our own, over several nodes in order. Readings
+ * are repeated after a failure that passes, broadcasts never. Answers to the client of viem are
+ * checked here, because viem decodes them without checks.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -49,7 +49,7 @@ const LACKING_TEXT = /method.{0,40}(?:not (?:found|supported|available|exist)|un
 export class RpcRefusal extends Error {
   readonly code: number;
   readonly reverted: boolean;
-  /** Of HTTP. */
+  /** The status of HTTP. */
   readonly status: number;
 
   constructor(method: string, code: number, message: string, reverted: boolean, status = 200) {
@@ -61,7 +61,7 @@ export class RpcRefusal extends Error {
   }
 }
 
-/** Something before the node takes no request of this size, so it has not worked on the call. */
+/** The node, or a proxy before it, takes no request of this size: it has not worked on the call. */
 export class OversizedRequest extends Error {
   constructor(method: string) {
     super(`${method}: the request is too large (413)`);
@@ -93,15 +93,15 @@ export function createRpc(url: string): Rpc {
   };
 }
 
-/** The node has not worked on the call: it limits how much this caller may ask. */
+/** Whether the node has not worked on the call, because it limits its callers. */
 export function limitsCaller(error: unknown): boolean {
   if (!(error instanceof RpcRefusal)) return false;
   return (LIMIT_CODES.includes(error.code) && !/gas|size/i.test(error.message)) || LIMIT_TEXT.test(error.message);
 }
 
 /**
- * How often an error of a reading comes again. `always`: it is what the chain or the question
- * gives; `here`: this node refuses, another one may not; `passing`: silence, a limit, a fault.
+ * The recurrence of an error of a reading. `always`: the chain or the question causes it; `here`:
+ * this node refuses, another one may not; `passing`: silence, a limit, a fault.
  */
 function recurrenceOf(error: unknown): 'always' | 'here' | 'passing' {
   if (error instanceof OversizedRequest || error instanceof OversizedAnswer || lacksMethod(error)) return 'always';
@@ -118,7 +118,7 @@ export function lacksMethod(error: unknown): boolean {
   return LACKING_CODES.includes(error.code) || LACKING_TEXT.test(error.message);
 }
 
-/** What a failed call of the node means, for causes in the log. */
+/** The message of a failed call of the node, for causes in the log. */
 export function nodeFailure(error: unknown): string {
   return error instanceof Error ? error.message : 'the chain node failed';
 }
@@ -130,17 +130,17 @@ function refusal(method: string, error: JsonObject, status: number): RpcRefusal 
   return new RpcRefusal(method, code, message, reverted, status);
 }
 
-/** Tries of one reading; a node that is down must not use up the second of a look at its health. */
+/** Tries of one reading: the pauses between them fit into the second that readiness waits. */
 const TRIES = 5;
-/** Before the second try of all nodes, milliseconds; it doubles. */
+/** Pause before all nodes are asked a second time, milliseconds; it doubles each time. */
 const FIRST_PAUSE_MS = 50;
 /** How long another node is asked first after a node failed, milliseconds. */
 export const FIRST_NODE_AGAIN_MS = 30_000;
-/** A lost answer does not show whether a transaction arrived, so what sent it decides. */
+/** A lost answer does not show whether a transaction arrived, so its sender decides. */
 const SENDING = 'eth_sendRawTransaction';
 
 interface NodeOrderDeps {
-  /** Compares the asset that a node shows. What a node of another chain shows must never count. */
+  /** Compares the asset that a node shows. Answers of a node of another chain must never count. */
   readonly compare: (node: Rpc) => Promise<void>;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
@@ -148,8 +148,8 @@ interface NodeOrderDeps {
 
 /**
  * Asks the first node, and the next one for a while after a failure. A transaction is sent once, to
- * the node that the last reading came from.
- * @param nodes At least one. A single node is compared by its owner.
+ * the node that is first at that moment.
+ * @param nodes At least one. The owner of a single node compares it.
  */
 export function inOrder(nodes: readonly Rpc[], { compare, now = () => performance.now() }: NodeOrderDeps): Rpc {
   const compared = new Set(nodes.length === 1 ? nodes : []);
@@ -195,7 +195,7 @@ export interface Head {
   readonly baseFee: bigint;
 }
 
-/** What is read of a receipt; its logs may be in any order. */
+/** The members of a receipt that are read; its logs may be in any order. */
 export type TransactionReceipt = Pick<Receipt, 'transactionHash' | 'blockNumber' | 'status' | 'logs'>;
 
 /**
@@ -279,7 +279,7 @@ export function isTransactionHash(value: unknown): value is string {
   return typeof value === 'string' && HASH.test(value);
 }
 
-/** Names `what` it misses. @throws UnreadableAnswer */
+/** Reads a value; `what` names it in the error. @throws UnreadableAnswer */
 type Reader = (value: Json | undefined, what: string) => Json;
 
 /** In lower case. */
@@ -297,7 +297,7 @@ const list =
     return value.map((one: Json) => item(one, what));
   };
 
-/** These members only: viem lets a log overrule what it decodes from it. */
+/** Keeps these members only: others of a log would overrule what viem decodes from it. */
 const object =
   (members: Readonly<Record<string, Reader>>): Reader =>
   (value, what) => {
@@ -323,7 +323,7 @@ const logs = list(
 
 const receipt = object({ transactionHash: hash, blockNumber: quantity, status, logs });
 
-/** Every method that is asked, and what is read of its answer. */
+/** Every method that the gateway calls, with the reader of its answer. */
 const ANSWERS: Readonly<Record<string, Reader>> = {
   eth_call: bytes,
   eth_chainId: count,
@@ -337,7 +337,7 @@ const ANSWERS: Readonly<Record<string, Reader>> = {
   eth_getTransactionCount: count,
   eth_getTransactionReceipt: orNull(receipt),
   eth_maxPriorityFeePerGas: quantity,
-  // The hash of what is sent is known before.
+  // The caller knows the hash before it sends.
   eth_sendRawTransaction: () => null,
 };
 

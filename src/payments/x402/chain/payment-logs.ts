@@ -26,7 +26,7 @@ const TRANSFER = getAbiItem({ abi: ASSET_ABI, name: 'Transfer' });
 export interface ChainPayment extends ShownPayment {
   readonly transaction: string;
   readonly time: number;
-  /** Until when it was authorized, Unix seconds; undefined where the calldata lacks it. */
+  /** End of its authorization, Unix seconds; undefined where the calldata lacks it. */
   readonly validBefore: bigint | undefined;
   /** Sender of the transaction, lower case; undefined when the node does not show it. */
   readonly sender: string | undefined;
@@ -45,9 +45,9 @@ interface PaymentSearch {
 }
 
 /**
- * Every payment to the payee in these blocks, oldest first. The search is for `Transfer`, because
- * the payee is indexed there and a public node lists no more than some thousand logs; the receipt
- * then shows whether an authorization was used for it.
+ * Every payment to the payee in these blocks, oldest first. The search is for `Transfer`, which has
+ * the payee in its index: a public node lists some thousand logs at most. The receipt of each shows
+ * whether an authorization made the transfer.
  * @param onRange gets the last block that was searched
  * @throws when the node does not answer, also after pauses
  */
@@ -149,8 +149,8 @@ export interface Price {
 const UNKNOWN_RESOURCE = 'unknown';
 
 /**
- * Its id is the one that the gateway gives the same payment. Delivery, channel and request are
- * unknown to the chain and stay open.
+ * Makes the receipt of a payment, under the id that the gateway itself gives it. The chain does not
+ * tell delivery, channel and request: the receipt has defaults for them.
  * @param at when it is written
  */
 export function receiptFromChain(
@@ -166,7 +166,7 @@ export function receiptFromChain(
   const payId = replayKey({ chainId: terms.chainId, asset: terms.asset, from, nonce });
   const [price, another] = prices.filter((candidate) => candidate.units === units);
   const { maxTimeoutSeconds } = terms;
-  // No proof is accepted with a longer life; only payers who went past the gateway set one.
+  // The gateway accepts no proof with a later end; only payers who went past it set one.
   const latest = BigInt(time + maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS);
   const end = validBefore !== undefined && validBefore <= latest ? Number(validBefore) : time + maxTimeoutSeconds;
   return {

@@ -16,13 +16,13 @@ import type { WalletSignatures } from '../wire/types.ts';
 import { clientOver, type Rpc, RpcRefusal } from './node.ts';
 
 const WALLET_ABI = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)']);
-/** What a wallet that signed returns (ERC-1271): assets compare the whole word. */
+/** The answer of a wallet that signed (ERC-1271): assets compare the whole word. */
 const SIGNED = padHex('0x1626ba7e', { dir: 'right' });
-/** What the validator of ERC-6492 returns for a good signature. */
+/** The answer of the validator of ERC-6492 for a good signature. */
 const VALID = '0x01';
 /** Gas of a question: passkeys verified in bytecode need the most, about 0.4 million. */
 const ASK_GAS = 1_000_000n;
-/** The same when the wallet is deployed first. */
+/** Gas of a question that deploys the wallet first. */
 const DEPLOY_AND_ASK_GAS = 5_000_000n;
 const NOT_SIGNED = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
 const NOT_DEPLOYED = { kind: 'refused', reason: 'eip6492_factory_not_allowed' } as const;
@@ -37,7 +37,7 @@ export function createWalletSignatures(rpc: Pick<Rpc, 'call'>, deploysWallets: b
     async check(payer, hash, signed) {
       const [wallet, digest, signature] = [lowerHex(payer), lowerHex(hash), lowerHex(signed)];
       const wrapped = isErc6492Signature(signature);
-      // A deployed wallet does not need its wrapper, and the asset does not know it.
+      // A deployed wallet does not need the wrapper, and the asset does not know wrappers.
       const inner = wrapped ? innerSignature(signature) : signature;
       // An account without code answers with nothing.
       if (inner !== undefined && (await isSigned(client, wallet, digest, inner)))
@@ -81,7 +81,7 @@ async function simulated(
   }
 }
 
-/** Undefined for what is no wrapper (ERC-6492), for one of garbage, or around nothing. */
+/** The signature in a wrapper (ERC-6492); undefined for other bytes, garbage or an empty one. */
 export function innerSignature(wrapped: `0x${string}`): `0x${string}` | undefined {
   try {
     if (!isErc6492Signature(wrapped)) return undefined;

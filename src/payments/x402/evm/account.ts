@@ -1,4 +1,4 @@
-/** Accounts: whose keys anyone can read, who signed a digest, and what a key of ours signs. */
+/** Accounts: those with published keys, the signer of a digest, and signatures of our own keys. */
 
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
@@ -7,8 +7,8 @@ import { LOCAL_CHAIN_ID } from '../../pricing/networks.ts';
 import { bytesHex, hexBytes, WORD_BYTES } from './eip3009.ts';
 
 /**
- * Keys that anyone can read: with one of them money moves on the local chain alone. The account of
- * each and the SHA-256 of the key: first the TEST buyer of `acg dev`, then the accounts of anvil
+ * Keys that anyone can read: the gateway accepts them on the local chain alone. Each row is an
+ * account and the SHA-256 of its key: first the TEST buyer of `acg dev`, then the accounts of anvil
  * and hardhat ("test test … junk").
  */
 const PUBLISHED: ReadonlyMap<string, string> = new Map([
@@ -37,12 +37,12 @@ const PUBLISHED: ReadonlyMap<string, string> = new Map([
 const ACCOUNTS: ReadonlySet<string> = new Set([...PUBLISHED.keys()].map((account) => account.toLowerCase()));
 const KEY_DIGESTS: ReadonlySet<string> = new Set(PUBLISHED.values());
 
-/** Whether anyone can sign for this account, and the chain is one that others use. */
+/** Whether anyone can sign for this account, on a chain other than the local one. */
 export function isPublishedAccount(account: string, chainId: number): boolean {
   return chainId !== LOCAL_CHAIN_ID && ACCOUNTS.has(account.toLowerCase());
 }
 
-/** The same of a private key, 32 bytes as 0x-hex. */
+/** Whether anyone knows this key (32 bytes as 0x-hex), on a chain other than the local one. */
 export function isPublishedKey(privateKey: string, chainId: number): boolean {
   if (chainId === LOCAL_CHAIN_ID) return false;
   return KEY_DIGESTS.has(createHash('sha256').update(hexBytes(privateKey)).digest('hex'));
@@ -50,14 +50,14 @@ export function isPublishedKey(privateKey: string, chainId: number): boolean {
 
 /** Order of the group of secp256k1 (SEC 2, 2.4.1). */
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-/** Above it a second signature exists for the same message; tokens refuse those. */
+/** Tokens refuse an s above it: each signature has a second form with the other s. */
 const HALF_ORDER = ORDER / 2n;
 /** r, s and v of an account's signature. */
 export const ACCOUNT_SIGNATURE_BYTES = 65;
 const HEX_PREFIX = 2;
 const R_END = HEX_PREFIX + 64;
 const S_END = R_END + 64;
-/** v as tokens want it; some signers write the bare recovery id instead. */
+/** Added to the recovery id it makes v; some signers write the bare id instead. */
 const V_OFFSET = 27;
 
 /** A private key is above zero and below the order. @param key 32 bytes as 0x-hex */
@@ -82,9 +82,9 @@ interface AccountSignature extends CurveSignature {
 }
 
 /**
- * Reads a 65-byte signature (0x-hex, checked by the codec). Undefined when no account can have made
- * it: another length, r or s zero or not below the order, s in the upper half, v other than 27, 28
- * or their bare forms 0, 1.
+ * Reads a 65-byte signature (0x-hex, checked by the parser). Undefined when no account can have
+ * made it: another length, r or s zero or not below the order, s in the upper half, v other than
+ * 27, 28 or their bare forms 0, 1.
  */
 export function readAccountSignature(signature: string): AccountSignature | undefined {
   if (signature.length !== HEX_PREFIX + 2 * ACCOUNT_SIGNATURE_BYTES) return undefined;
@@ -106,14 +106,14 @@ function recoveryIdOf(v: number): 0 | 1 | undefined {
   return v === 1 || v === V_OFFSET + 1 ? 1 : undefined;
 }
 
-/** Best first: native libsecp256k1, the same library as WebAssembly, which every machine runs. */
+/** Native libsecp256k1 first, then the same library as WebAssembly, which every machine runs. */
 export const CURVE_ENGINES = ['secp256k1', 'tiny-secp256k1'] as const;
 type CurveEngine = (typeof CURVE_ENGINES)[number];
 
-/** What is used of a library. Public keys are uncompressed, 65 bytes. */
+/** The functions that a library has to offer. Public keys are uncompressed, 65 bytes. */
 interface Curve {
   publicKey(key: Uint8Array): Uint8Array | null;
-  /** The same digest, the same bytes (RFC 6979). */
+  /** Gives the same bytes for the same digest (RFC 6979). */
   sign(digest: Uint8Array, key: Uint8Array): CurveSignature;
   /** Null, or an error, where r is no point of the curve. */
   recover(digest: Uint8Array, signature: CurveSignature): Uint8Array | null;
@@ -224,7 +224,7 @@ function accountOf(publicKey: Uint8Array): string {
   return bytesHex(keccak256(publicKey.subarray(1)).subarray(12));
 }
 
-/** A throw-away key and its address; digests, and the signature of RFC 6979 for each, by parity. */
+/** A throw-away key, its address, and two digests with their signatures (RFC 6979), by parity. */
 const TEST_KEY = `0x${'11'.repeat(32)}`;
 const TEST_ADDRESS = '0x19e7e376e7c213b7e7e7e46cc70a5dd086daff2a';
 const VECTORS = [
@@ -242,7 +242,7 @@ const VECTORS = [
 /** Signed by no key: its r is no point of the curve. */
 const NO_POINT = `0x${'5'.padStart(64, '0')}${'1'.padStart(64, '0')}`;
 
-/** @throws Error where the engine computes something else */
+/** @throws Error where the results of the engine differ from the vectors */
 function selfTest(curve: Curve): void {
   const key = hexBytes(TEST_KEY);
   const passes = VECTORS.map(([digest, compact, recoveryId]) => {
@@ -265,13 +265,13 @@ const SHORT = 55;
 const STRING = 0x80;
 const LIST = 0xc0;
 const NO_BYTES = new Uint8Array();
-/** No coin is moved and no storage is announced. */
+/** The value of a transaction, which moves no coin, and its access list, which is empty. */
 const NOTHING = rlpString(NO_BYTES);
 const NO_LIST = rlpList([]);
 
 /** The most that one unit of gas may cost, wei. */
 export interface Fees {
-  /** Of it, at most this for the block producer. */
+  /** The part of `maxFeePerGas` that the block producer may get. */
   readonly maxPriorityFeePerGas: bigint;
   readonly maxFeePerGas: bigint;
 }
@@ -279,7 +279,7 @@ export interface Fees {
 /** A call from an account, before it is signed. */
 interface UnsignedTransaction extends Fees {
   readonly chainId: number;
-  /** The account's transactions before it. */
+  /** The nonce: how many transactions the account made before. */
   readonly number: number;
   /** 0x-hex. */
   readonly to: string;

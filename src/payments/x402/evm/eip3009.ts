@@ -56,11 +56,11 @@ const TRANSFERS = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
 ]);
-// Prepared, because viem hashes a signature anew for every call.
+// Prepared, because viem else hashes the name and types of the function anew for every call.
 const BY_ACCOUNT = prepareEncodeFunctionData({ abi: [TRANSFERS[0]] });
 const BY_CONTRACT = prepareEncodeFunctionData({ abi: [TRANSFERS[1]] });
 
-/** What the asset is asked, and what it logs. */
+/** The views that the gateway calls on the asset, and the events that the asset logs. */
 export const ASSET_ABI = parseAbi([
   // A number, because drafts of EIP-3009 tell used and cancelled apart: anything but 0 is spent.
   'function authorizationState(address authorizer, bytes32 nonce) view returns (uint256)',
@@ -96,7 +96,7 @@ function vrs(signature: `0x${string}`): readonly [number, `0x${string}`, `0x${st
   return [hexToNumber(sliceHex(signature, 2 * WORD_BYTES)), sliceHex(signature, 0, WORD_BYTES), s];
 }
 
-/** The call with a mark behind its arguments, which the asset ignores: 32 bytes, hex without 0x. */
+/** Appends a mark (32 bytes, hex without 0x) to a call; the asset ignores it. */
 export function marked(call: string, mark: string | undefined): string {
   return mark === undefined ? call : `${call}${mark}`;
 }
@@ -132,10 +132,9 @@ function transferIn(
 }
 
 /**
- * Until when the authorization of a payment is valid, Unix seconds, read from the calldata of its
- * transaction. Payer, payee, value, validAfter, validBefore and nonce lie there in a row, also
- * where a facilitator batches payments or calls through a contract of its own; undefined where they
- * do not.
+ * The `validBefore` of a payment, Unix seconds, read from the calldata of its transaction. Payer,
+ * payee, value, validAfter, validBefore and nonce lie there in a row, also where a facilitator
+ * batches payments or calls through a contract of its own; undefined where they do not.
  */
 export function validBeforeIn(
   calldata: string,
@@ -156,7 +155,7 @@ export function validBeforeIn(
   return undefined;
 }
 
-/** Its address on every chain that has it. */
+/** The address of Multicall3 on every chain that has it. */
 export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
 
 const ABI = parseAbi([
@@ -174,7 +173,7 @@ export function aggregateCall(target: string, calls: readonly string[]): `0x${st
   return encodeFunctionData({ ...AGGREGATE, args: [list] });
 }
 
-/** Which of the calls succeeded, in their order. @throws when these are no results */
+/** The success of each call, in order. @throws when `returned` holds no results */
 export function succeeded(returned: string): readonly boolean[] {
   const results = decodeFunctionResult({ abi: ABI, functionName: 'aggregate3', data: lowerHex(returned) });
   return results.map(({ success }) => success);
@@ -239,7 +238,7 @@ type AuthorizationDigest = (authorization: Eip3009Authorization) => Uint8Array;
 /**
  * Digests for one signing domain by plain concatenation: every member is one word, so a generic
  * encoder would only cost time. The two buffers are reused, which is safe because the function is
- * synchronous. The authorization must have passed the codec.
+ * synchronous. The authorization must have passed the parser of proofs.
  */
 export function authorizationDigest(separator: string): AuthorizationDigest {
   const struct = Buffer.alloc(STRUCT_BYTES);

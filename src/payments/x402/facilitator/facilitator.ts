@@ -30,7 +30,7 @@ const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Only a body with a boolean `isValid` or `success` is a verdict, whatever the status. */
+/** A body with a boolean `isValid` or `success` is a verdict; at an outage only `success: true`. */
 
 type VerifyAnswer =
   | { readonly kind: 'valid' }
@@ -131,7 +131,7 @@ export function connectFacilitator(
   };
 }
 
-/** Where a redirect leads, if within the site: the same host but for `www.`, and not less safe. */
+/** The target of a redirect within the site: the same host but for `www.`, and not less safe. */
 function withinSite(from: URL, location = ''): URL | undefined {
   if (location === '' || !URL.canParse(location, from)) return undefined;
   const to = new URL(location, from);
@@ -181,9 +181,9 @@ async function askTwice(ask: JsonPeer['exchange'], request: JsonRequest): Promis
 }
 
 /**
- * The body of `/verify` and `/settle`. Both copies of the requirement are ours, and so is what is
- * catalogued. Of the buyer's echo only the URL (equal to ours) and the payment identifier go along,
- * so the facilitator acts on our terms.
+ * The body of `/verify` and `/settle`. Both copies of the requirement are ours, and so is the
+ * catalogue entry. Of the buyer's echo the body has only the URL (equal to ours) and the payment
+ * identifier, so the facilitator acts on our terms.
  */
 function facilitatorRequest({ payload }: Proof, offer: PaymentRequirements, entry: BazaarEntry | undefined): object {
   const resource = entry?.resource ?? (payload.resource && { url: payload.resource.url });
@@ -252,14 +252,14 @@ function readSupported({ status, json, location }: JsonAnswer, network: string):
   return served ? undefined : `the facilitator does not serve exact on ${network}`;
 }
 
-/** Where a redirect leads: its query, or a long part of its path, may be a key. */
+/** The target of a redirect in words, without its query and long parts, which may be keys. */
 function leadingTo(status: number, location = ''): string {
   if (status < 300 || status > 399 || location === '') return '';
   const shown = location.replace(/[?#].*/s, '').replace(/[^/.]{24,}/g, '…');
   return ` and leads to ${shown.slice(0, 200)}: name that address in facilitator.url`;
 }
 
-/** Statuses that concern the facilitator and not the payment, in any body (contract 1.2). */
+/** Whether a status concerns the facilitator and not the payment (contract 1.2). */
 function isOutage(status: number): boolean {
   return status >= 500 || status === 401 || status === 403 || status === 429;
 }

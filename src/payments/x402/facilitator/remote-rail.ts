@@ -18,7 +18,7 @@ const VERIFY_DEADLINE_MS = 5_000;
 const SETTLE_DEADLINE_MS = 60_000;
 /** How long the chain may take to show what the facilitator claims, milliseconds. */
 const CONFIRM_DEADLINE_MS = 10_000;
-/** A reading that must not delay a buyer or another facilitator, milliseconds. */
+/** Longest reading while a buyer or the next facilitator waits, milliseconds. */
 const GLANCE_DEADLINE_MS = 1_500;
 const DEADLINES = { verifyMs: VERIFY_DEADLINE_MS, settleMs: SETTLE_DEADLINE_MS, confirmMs: CONFIRM_DEADLINE_MS };
 
@@ -30,7 +30,7 @@ export interface RemoteRailDeps {
   readonly chain: Chain | undefined;
   /** `receipt` unless given; without effect when there is no chain. */
   readonly confirm?: Confirmation;
-  /** As the chain was opened with; 1 unless given. */
+  /** The confirmations that `chain` was opened with; 1 unless given. */
   readonly confirmations?: number;
   readonly now?: () => number;
   /** Shorter in tests of deadlines. */
@@ -39,14 +39,14 @@ export interface RemoteRailDeps {
 
 interface RemoteRail extends PaymentRail {
   /**
-   * Takes over the logins at the facilitators, whose places and addresses stay, and what these may
-   * catalogue of a payment, which is nothing before.
+   * Takes over the logins at the facilitators, whose order and addresses stay, and the source of
+   * catalogue entries, which gives none before.
    */
   renew(facilitator: RemoteRailDeps['facilitator'], entryOf: EntryOf): void;
   close(): Promise<void>;
 }
 
-/** The facilitators may refuse; what they claim is checked where that is possible. */
+/** Creates the rail: `confirm` and `chain` decide whether claims of facilitators are checked. */
 export function createRemoteRail(deps: RemoteRailDeps): RemoteRail {
   const {
     facilitator,
@@ -91,14 +91,14 @@ export function createRemoteRail(deps: RemoteRailDeps): RemoteRail {
       let { sentBefore, transaction } = history;
       let answer: SettleAnswer | undefined;
       for (const turn of failover.turns(deadlines.settleMs)) {
-        // The same payload cannot pay twice, but after a payment no other facilitator is asked.
+        // The same payload cannot pay twice, but once the chain decides nobody else is asked.
         if (answer !== undefined && chain !== undefined) {
           const query = evidenceQuery(proof, offer, transaction);
           const shown = decided(await chain.readEvidence(query, GLANCE_DEADLINE_MS), query);
           if (shown !== undefined) return caused(shown, sentBefore);
         }
         answer = await turn.ask((facilitator, ms) => facilitator.settle(proof, offer, ms));
-        // The transaction that used a nonce before is not known to be one of this settlement.
+        // A transaction named with a spent nonce may not be one of this settlement.
         if (answer.kind !== 'denied' || !isNonceSpent(answer.reason)) transaction = answer.transaction ?? transaction;
         if (answer.kind !== 'none') break;
         sentBefore ||= answer.unsent !== true;
@@ -128,7 +128,7 @@ export function createRemoteRail(deps: RemoteRailDeps): RemoteRail {
       const [{ causes, of }, chainFault] = await Promise.all([failover.faults(network), faultOf(chain)]);
       const cause = [...causes, ...(chainFault === undefined ? [] : [chainFault])].join('; ');
       if (cause === '') return undefined;
-      // Where receipts decide, nothing can be settled without the node.
+      // A confirmation by receipts needs the node: without it nothing can be settled.
       const serves = causes.length < of && (chainFault === undefined || confirm === 'facilitator');
       return { found: serves ? 'degraded' : 'unreachable', cause };
     },
@@ -142,8 +142,8 @@ export function createRemoteRail(deps: RemoteRailDeps): RemoteRail {
 
 /**
  * Any refusal may hide a spent nonce: a payer who has just paid us may have nothing left, and not
- * every facilitator looks for the true reason. With a chain only its reading makes a refusal; a
- * chain that does not answer leaves the result open.
+ * every facilitator looks for the true reason. With a chain a refusal that names none needs a
+ * reading; without a reading there is no verdict.
  */
 async function refusedByFacilitator(
   reason: string,
@@ -170,22 +170,22 @@ function refusedVerdict(reason: string, nonceSpent: boolean): RailVerdict {
 }
 
 /**
- * Whether a facilitator may have paid by a transaction that it did not name: another one took the
- * place of the one that it did, or it names none yet.
+ * Whether a facilitator may have paid by a transaction that it did not name: by one that replaced
+ * the named one, or by one that it names later.
  */
 function mayHaveSent(answer: SettleAnswer): boolean {
   return answer.kind !== 'denied' || answer.reason === SETTLEMENT_PENDING;
 }
 
-/** A payment that no facilitator has claimed is one of this store at most where its end is open. */
+/** Gives `by: 'unknown'` to a payment by an unnamed transaction that may be ours. */
 function caused<Shown extends Settlement | Reading>(shown: Shown, mayBeOurs: boolean): Shown {
   return shown.kind === 'settled' && shown.by !== undefined && mayBeOurs ? { ...shown, by: 'unknown' } : shown;
 }
 
 /**
  * Decides without a chain: a claim counts, and a definite refusal counts when nothing was sent
- * before. Everything else is open. That the nonce is used proves nothing: it may be cancelled, or
- * spent on another payee.
+ * before. Any other answer leaves the outcome open. A used nonce proves nothing: it may be
+ * cancelled, or spent on another payee.
  * @param transaction The last hash that any facilitator named.
  */
 function takenAtItsWord(answer: SettleAnswer, sentBefore: boolean, transaction: string | undefined): Settlement {

@@ -1,6 +1,6 @@
 /**
- * The lane: what waits to be settled goes into one transaction, alone while little comes and as a
- * batch while much does. One transaction is signed, written ahead and sent at a time.
+ * The lane: puts waiting payments into transactions, each alone while few come and as a batch while
+ * many do. One transaction is signed, written ahead and sent at a time.
  */
 
 import type { Client, Hex } from 'viem';
@@ -24,13 +24,13 @@ import {
 
 /** Most payments of one transaction. */
 export const BATCH = 100;
-/** Below so many transactions without a block, what waits is sent at once. */
+/** Below so many transactions without a block, waiting payments are sent at once. */
 export const SENT_AT_ONCE = 3;
 /** Most transactions without a block: what nodes keep of one account. */
 export const MOST_UNMINED = 16;
 /** How long the simulation of a verification holds for the settlement, milliseconds. */
 export const SIMULATION_FRESH_MS = 1_000;
-/** Most payers whose last sending is remembered, above what is sent in that time. */
+/** Most payers whose last sending is remembered: above those of one `SIMULATION_FRESH_MS`. */
 const REMEMBERED_PAYERS = 4_096;
 /** Most numbers that one settlement loses to transactions of other replicas. */
 const NUMBERS_LOST = 3;
@@ -61,7 +61,7 @@ interface LaneDeps {
   readonly looked?: (look: Look) => void;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
-  /** Another in tests that say when to look. */
+  /** Replaced in tests that say when to look. */
   readonly pause?: Pause;
 }
 
@@ -71,7 +71,7 @@ export function createLane(deps: LaneDeps) {
   let waiting: LanePayment[] = [];
   /** Halves of batches that failed; each is tried as it is. */
   const halves: (readonly LanePayment[])[] = [];
-  /** Those that fail behind others of their payers, until these have their outcome. */
+  /** Payments that fail behind others of their payers, until those others have their outcome. */
   let behind: { readonly payment: LanePayment; readonly others: readonly LanePayment[] }[] = [];
   /** When a payment was last sent, by payer. */
   const sentAt = new RecentMap<number>(REMEMBERED_PAYERS);
@@ -104,14 +104,14 @@ export function createLane(deps: LaneDeps) {
   };
   const settleTogether = async (taken: readonly LanePayment[]): Promise<void> => {
     const { batch, single } = await divide(inTime(taken));
-    // Each that goes alone takes a number: what is above the room waits, also for its simulation.
+    // Each single payment takes a number: those above the room wait, also for their simulation.
     const room = MOST_UNMINED - underWay.unmined - (batch.length > 0 ? 1 : 0);
     waiting = [...single.slice(room), ...waiting];
     const going = [batch, ...single.slice(0, room).map((payment) => [payment])];
     const sendable = await Promise.all(going.map(passing));
     const left: LanePayment[] = [];
     for (const payments of sendable.flat()) {
-      // Those before them may have taken long.
+      // The transactions before these payments may have taken long.
       const timely = inTime(payments);
       if (underWay.unmined >= MOST_UNMINED) left.push(...timely);
       else if (timely.length > 0) await sendAffordable(timely);
@@ -124,10 +124,10 @@ export function createLane(deps: LaneDeps) {
       payment.end(unsent(payment, 'no turn in time'));
       return false;
     });
-  /** Those whose transfers pass, as they are sent; the others have their outcome, or wait. */
+  /** The payments that pass, by transaction; the others get their outcome, or wait. */
   const passing = async (payments: readonly LanePayment[]): Promise<readonly (readonly LanePayment[])[]> => {
     const ofPayer = Map.groupBy(payments, ({ payer }) => payer);
-    // What passed alone can fail only behind others of its payer.
+    // A payment that passed alone can fail only behind others of its payer.
     const unsure = payments.filter((payment) => !isFresh(payment) || ofPayer.get(payment.payer)?.length !== 1);
     if (unsure.length === 0) return [payments];
     const verdicts = await Promise.all(await simulation.simulate(unsure.map(({ transfer }) => transfer)));
@@ -144,14 +144,14 @@ export function createLane(deps: LaneDeps) {
       const others = ofPayer.get(payment.payer)?.filter((other) => going.has(other)) ?? [];
       if (others.length > 0) behind.push({ payment, others });
       else {
-        // Behind none of its payer it fails in any batch: another simulation would show the same.
+        // It is behind no payment of its payer, so it fails in any batch and goes alone.
         alone.push([payment]);
         going.add(payment);
       }
     }
     return [passed, ...alone];
   };
-  /** A payment of the same payer that was sent since may have used up its balance. */
+  /** Whether a simulation is recent, and no payment of the payer was sent since. */
   const isFresh = ({ order: { simulatedAt }, payer, history }: LanePayment): boolean =>
     !history.sentBefore &&
     simulatedAt !== undefined &&
@@ -175,7 +175,7 @@ export function createLane(deps: LaneDeps) {
     const left = (): LanePayment[] => payments.filter(({ ended }) => !ended);
     for (let going = payments; going.length > 0; going = left().slice(0, going.length >> 1)) {
       if (await funds.isShort(gasOf(going.map(({ transfer }) => transfer)))) continue;
-      // A node may refuse what funds seem to pay for: its pool may hold others of the relayer.
+      // A node may refuse although funds seem enough: its pool may hold others of the relayer.
       if ((await send(going)) === 'refused for funds') continue;
       const tried = new Set(going);
       waiting = [...left().filter((payment) => !tried.has(payment)), ...waiting];
@@ -315,15 +315,15 @@ async function isOutrun(
 
 /**
  * Whether the pool has another transaction of the number, such as one of another process with the
- * key. Nothing follows about the first one, and a second one can be paid no second time; but the
- * code of a payer may behave otherwise then, so what contracts signed is sent once.
+ * key. The first one may still be mined, and a second one cannot pay twice; but the code of a payer
+ * may behave otherwise then, so a payment that a contract signed is sent once.
  */
 function isTaken(sending: Sending, payments: readonly LanePayment[]): boolean {
   const isFirm = payments.every(({ transfer }) => transfer.signedBy === 'account');
   return isFirm && sending.kind === 'unclear' && isUnderpriced(sending.cause);
 }
 
-/** This attempt sent nothing. What an earlier one may have sent leaves the outcome open. */
+/** The outcome of an attempt that sent nothing; an earlier one that sent may leave it open. */
 function unsent({ history }: LanePayment, why: unknown): Settlement {
   const cause = `nothing was sent: ${textOf(why)}`;
   return history.sentBefore

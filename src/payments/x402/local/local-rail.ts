@@ -69,15 +69,15 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     if (failedByPayer(outcome)) failedAt.add(payment.payer, now());
     return caused(outcome, payment.order, payment.signed);
   };
-  /** Sender of a transaction, and mark of the payment in it; undefined: the node has it not. */
+  /** The sender of a transaction and its mark for the payment; undefined: the node lacks it. */
   const sentAs = async (transaction: string, { payload }: Proof) => {
     const sent = await client.request({ method: 'eth_getTransactionByHash', params: [lowerHex(transaction)] });
     if (sent === null) return undefined;
     return { isOwn: sent.from === relayer.address, mark: markOf(sent.input, payload.payload.authorization) };
   };
   /**
-   * The mark shows for which record a transaction was made that the record does not name, whichever
-   * account sent it: a transaction has one mark for an authorization. Never rejects.
+   * Decides who caused a transaction that the record does not name: the mark shows which record it
+   * was made for, whichever account sent it. It has one mark for an authorization. Never rejects.
    */
   const caused = async <Shown extends Settlement | Reading>(
     shown: Shown,
@@ -112,7 +112,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     const transfer = transferOf(proof);
     const began = monotonic();
     const [joint, isShort] = await Promise.all([simulateSoon(transfer), funds.isShort(transfer.gas)]);
-    // Another proof of the payer may be settled first, or not at all.
+    // The other proof of the payer may be settled later, or not at all.
     const verdict = joint.kind === 'behind' ? ({ kind: 'valid' } as const) : joint;
     if (verdict.kind === 'valid') passedAt.add(transfer.data, began);
     // A refusal comes first: a worthless proof need not wait for gas.
@@ -127,7 +127,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     async settle(proof, offer, writeAhead, history = { sentBefore: false }) {
       const endsAt = monotonic() + settleDeadlineMs;
       if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
-      // Such a payer's code may answer yes when asked and no in a block: it is sent once.
+      // A contract may agree in a simulation and refuse in a block: its payment is sent once.
       if (history.sentBefore && proof.signedBy === 'contract') {
         const query = evidenceQuery(proof, offer, history.transaction);
         const shown = await confirmPayment(chain, query, 0, 'a contract that pays is not sent a second time');
@@ -152,7 +152,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     async check() {
       try {
         [known] = await Promise.all([funds.look(), chain.head()]);
-        // What waits for a block is still paid once it has one, and new payments wait behind it.
+        // Transactions that wait may still get a block, and new payments wait behind them.
         const cause = lowOnGas(known) ?? lane.underWay.heldUp();
         return cause === undefined ? undefined : { found: 'degraded', cause };
       } catch (error) {
@@ -188,7 +188,7 @@ export async function afterFailedSimulation(
   const query = evidenceQuery(proof, offer, transaction);
   const shown = await confirmPayment(chain, query, 0, `the simulation failed with ${verdict.reason}`);
   if (sentBefore || withdrawnBefore || shown.kind !== 'uncertain') return shown;
-  // This store has signed nothing; what another sender has sent the next attempt reads first.
+  // This store has signed nothing; the next attempt reads first whether another sender paid.
   return { kind: 'withdrawn', reason: 'provider_unavailable', cause: shown.cause };
 }
 
@@ -214,9 +214,9 @@ interface Rounds {
 }
 
 /**
- * Takes everything that waits as one round, at once while few rounds run and else as soon as one
- * has ended. The results are in the order of the items, and some may come after the round; an
- * error of a round is that of each item.
+ * Takes waiting items in rounds of at most `most`: at once while fewer than `atOnce` rounds run,
+ * else when one ends. The results are in the order of the items, and some may come after the round;
+ * an error of a round is that of each of its items.
  */
 export function together<Item, Result>(
   work: (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>,

@@ -31,8 +31,8 @@ export interface Signed {
 }
 
 /**
- * Keeps a signed transaction before it is sent. The result is what is signed instead, under the
- * same number, when a part of it may not be sent. When it throws, nothing is sent.
+ * Keeps a signed transaction before it is sent. Resolves to a call to sign instead, under the same
+ * number, when a part of it may not be sent. When it rejects, nothing is sent.
  */
 type KeepSigned = (signed: Signed) => Promise<RelayedCall | undefined>;
 
@@ -63,7 +63,7 @@ export type Sending =
   | Excluded
   | { readonly kind: 'unclear'; readonly hash: string; readonly cause: unknown };
 
-/** A transaction offers so much already that more fees are not what it lacks. */
+/** A transaction offers so much already that higher fees would not help it into a block. */
 export class FeesAtLimit extends Error {
   constructor(number: number) {
     super(`transaction ${number} of the relayer has no block at ${MOST_RAISED} times the present fees`);
@@ -100,7 +100,7 @@ export async function createRelayer(rpc: Rpc, chainId: number, privateKey: strin
     void (await sendRawTransaction(client, { serializedTransaction: lowerHex(raw) }));
   const sent = createSentTransactions(broadcast);
 
-  /** The count is asked for each: it shows what the node lost, and what others sent. */
+  /** Asks for the count each time: it shows lost transactions, and those that others sent. */
   const nextPlace = async (): Promise<Place> => {
     const [pending, current] = await Promise.all([
       getTransactionCount(client, { address, blockTag: 'pending' }),
@@ -142,9 +142,9 @@ export async function createRelayer(rpc: Rpc, chainId: number, privateKey: strin
     } catch (cause) {
       const exclusion = exclusionOf(cause);
       if (exclusion !== undefined) return { kind: 'excluded', hash, number, exclusion, cause };
-      // The pool has the earlier one, whose bytes stay those to send again.
+      // The pool has the earlier transaction: its bytes remain the ones to send again.
       if (earlier !== undefined && isUnderpriced(cause)) return { ...earlier, hash, fees: place.fees };
-      // Not counted: the next count of the node shows whether it has this transaction.
+      // Not added to `sent`: the next count of the node shows whether it has this transaction.
       if (!isKnown(cause)) return { kind: 'unclear', hash, cause };
     }
     sent.add(number, raw);
@@ -156,18 +156,17 @@ export async function createRelayer(rpc: Rpc, chainId: number, privateKey: strin
     address: key.address,
     /**
      * Signs, writes ahead, broadcasts. A number is taken only when all transactions before it are
-     * out, and those that the node has lost are out again, so no gap can hold the following ones
-     * up.
+     * sent, and those that the node lost are sent again, so no gap holds up the following ones.
      */
     send: (call: RelayedCall, writeAhead: KeepSigned) => inTurn(() => attempt(call, writeAhead, nextPlace)),
     /**
      * Offers more for the number of an earlier transaction. `sent` also where the node calls it
      * underpriced: then the earlier one is in its pool, and the next offer is higher. `unsent` with
-     * NumberTaken where another transaction has it, with FeesAtLimit where that is too much.
+     * NumberTaken where another one has it, with FeesAtLimit where it offers too much.
      */
     replace: (earlier: Sent, call: RelayedCall, writeAhead: KeepSigned) =>
       inTurn(() => attempt(call, writeAhead, () => sameNumber(earlier), earlier)),
-    /** Its balance and its next gas price. @throws when the node does not answer */
+    /** The balance of the relayer and its next gas price. @throws when the node does not answer */
     async funds(): Promise<RelayerFunds> {
       const [balance, { maxFeePerGas }] = await Promise.all([getBalance(client, { address }), fees.current()]);
       return { balance, maxFeePerGas };
@@ -216,7 +215,7 @@ export const REMEMBERED_CHARACTERS = 4_194_304;
 /** How long a node may lag behind others of the same network, milliseconds: a few blocks. */
 export const NODE_LAG_MS = 5_000;
 
-/** The words of geth and its kin, of reth and anvil, Nethermind, Besu and Erigon. */
+/** Error texts of geth and its kin, of reth and anvil, Nethermind, Besu and Erigon. */
 
 const KNOWN = /already ?(?:known|imported)|known transaction/i;
 
@@ -232,8 +231,8 @@ const SHORT_OF_GAS = /intrinsic.?gas|floor data gas/i;
 type Broadcast = (raw: string) => Promise<void>;
 
 /**
- * The transactions of one account that a node took, by their numbers. Numbers of other processes
- * with this account are unknown, so a lower count may be a lag.
+ * The transactions of one account that a node took, by their numbers. Those of other processes with
+ * this account are unknown: where the node lacks one, it may only lag.
  */
 export function createSentTransactions(broadcast: Broadcast, now: () => number = () => performance.now()) {
   const sent = new Map<number, string>();
@@ -249,7 +248,7 @@ export function createSentTransactions(broadcast: Broadcast, now: () => number =
     missingSince ??= now();
     return now() - missingSince < NODE_LAG_MS;
   };
-  /** The first number below `next` that the node refuses to fill; undefined when there is none. */
+  /** The first number below `next` that the node leaves free; undefined when there is none. */
   const firstFree = async (pending: number): Promise<number | undefined> => {
     for (let number = pending; number < next; number += 1) {
       const raw = sent.get(number);
@@ -257,7 +256,7 @@ export function createSentTransactions(broadcast: Broadcast, now: () => number =
       const taking = await sendAgain(broadcast, raw);
       missingSince = undefined;
       if (taking === 'refused') return number;
-      // Some nodes do not count waiting transactions: one that has this has those behind it.
+      // Some nodes do not count waiting transactions: a node with this one has those behind it.
       if (taking === 'known') return undefined;
     }
     missingSince = undefined;
@@ -281,8 +280,8 @@ export function createSentTransactions(broadcast: Broadcast, now: () => number =
      * The number of the next transaction. A node that counts fewer than were sent has lost
      * transactions (a reorganisation, a restart) or is behind. It gets the missing ones again: the
      * same bytes change nothing twice, while another transaction of the same number would replace
-     * what may still be on its way. Only a number whose transaction the node refuses is used anew;
-     * the chain then decides the settlement that it belonged to.
+     * what may still be on its way. A number is used anew where the node refuses its transaction,
+     * or lacks an unknown one for `NODE_LAG_MS`; the chain then decides its settlement.
      * @param pending How many transactions of the account the node counts.
      * @throws when the node does not answer
      */
@@ -310,13 +309,13 @@ async function sendAgain(broadcast: Broadcast, raw: string): Promise<'taken' | '
 }
 
 /**
- * Why a node certainly keeps nothing of a transaction: its sender cannot pay for it, its gas limit
- * is below what its bytes cost, or its number is used up in the node's blocks. The last does not
- * show by what.
+ * The reason of a node that certainly keeps nothing of a transaction: its sender cannot pay for it,
+ * its gas limit is below what its bytes cost, or a transaction in the node's blocks has its number.
+ * `outrun` does not show which one.
  */
 export type Exclusion = 'unfunded' | 'short_of_gas' | 'outrun';
 
-/** Undefined where it may still be on its way: after every answer not known to exclude it. */
+/** Undefined where a transaction may be on its way: after every answer not known to exclude it. */
 export function exclusionOf(error: unknown): Exclusion | undefined {
   if (!(error instanceof RpcRefusal) || isKnown(error)) return undefined;
   if (UNFUNDED.test(error.message)) return 'unfunded';
@@ -356,7 +355,7 @@ interface FeeWatchDeps {
   readonly now?: () => number;
 }
 
-/** Reads nothing while blocks are seen anyway. */
+/** Gives current fees; reads a block only when `saw` had none for `HEAD_FRESH_MS`. */
 export function watchFees({ client, head, now = () => performance.now() }: FeeWatchDeps) {
   let seen: { readonly baseFee: bigint; readonly at: number } | undefined;
   let tip: { readonly wei: bigint; readonly at: number } | undefined;
@@ -398,7 +397,7 @@ export const LOW_GAS_TRANSFERS = 10;
 /** How long a relayer counts as short without another reading: the Retry-After of its buyers. */
 export const LOOK_AGAIN_MS = 1_000;
 
-/** What a relayer has, wei, and the highest price of one unit of gas now. */
+/** The balance of a relayer, wei, and the highest price of one unit of gas now. */
 export interface RelayerFunds {
   readonly balance: bigint;
   readonly maxFeePerGas: bigint;

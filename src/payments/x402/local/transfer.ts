@@ -1,6 +1,6 @@
 /**
- * The call that moves the money of one authorization, the gas of one or many of them, and their
- * simulation, in one call in the order in which a batch makes them.
+ * The call that moves the money of one authorization, the gas of one or many such calls, and their
+ * simulation, which makes many in one call in the order of a batch.
  */
 
 import type { Client, Hex } from 'viem';
@@ -66,7 +66,7 @@ function batchGas({ length }: readonly Transfer[]): bigint {
  */
 export type JointVerdict = RailVerdict | { readonly kind: 'behind' };
 
-/** Whether each transfer of a batch passes, or why the node told nothing of any. */
+/** The success of each transfer of a batch, or the cause that the node told none. */
 type BatchResult = readonly boolean[] | { readonly kind: 'unavailable'; readonly cause: string };
 
 export type Simulation = ReturnType<typeof createSimulation>;
@@ -90,7 +90,7 @@ export function createSimulation(client: Client, asset: string, relayer: string)
     return multicall;
   };
   const alone = (transfer: Transfer): Promise<RailVerdict> => simulate(client, { ...transfer, asset, relayer });
-  /** Undefined where the node cannot do it for all of them. */
+  /** Undefined where the node cannot simulate all of them in one call. */
   const together = async (transfers: readonly Transfer[]): Promise<BatchResult | undefined> => {
     const data = aggregateCall(
       asset,
@@ -104,9 +104,7 @@ export function createSimulation(client: Client, asset: string, relayer: string)
       return cannotForAll(error) ? undefined : { kind: 'unavailable', cause: nodeFailure(error) };
     }
   };
-  /**
-   * Those that pass are known first: the others must not delay them. Never rejects.
-   */
+  /** Resolves to a promise for each transfer: those that pass must not wait. Never rejects. */
   const simulateJointly = async (
     transfers: readonly Transfer[],
   ): Promise<readonly (JointVerdict | Promise<JointVerdict>)[]> => {
@@ -175,7 +173,7 @@ async function simulate(client: Client, simulation: Simulated): Promise<RailVerd
   }
 }
 
-/** State first, text second: nonce and balance mean the same on every token, the texts differ. */
+/** The nonce decides first, the text next, the balance last: only texts differ between tokens. */
 async function explain(client: Client, { asset, authorization }: Simulated, text: string): Promise<RailVerdict> {
   const { from, nonce, value } = authorization;
   try {

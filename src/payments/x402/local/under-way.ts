@@ -32,7 +32,7 @@ export interface LaneOrder {
   readonly offer: PaymentRequirements;
   readonly transfer: Transfer;
   readonly history: SettlementHistory;
-  /** Keeps a hash in the payment's record. When it rejects, that transaction must not carry it. */
+  /** Keeps a hash in the payment's record. A rejection keeps the payment out of the transaction. */
   readonly writeAhead: (transaction: SignedTransaction) => Promise<void>;
   /** When it has to have an outcome, on the lane's clock, milliseconds. */
   readonly endsAt: number;
@@ -40,7 +40,7 @@ export interface LaneOrder {
   readonly simulatedAt: number | undefined;
 }
 
-/** A transaction with the payment that a node refused: it keeps nothing of it. */
+/** A transaction with the payment that a node refused and keeps nothing of. */
 interface Refusal {
   readonly sending: Excluded;
   readonly inBatch: boolean;
@@ -54,7 +54,7 @@ export class LanePayment {
   readonly signed = new Set<string>();
   /** A node may have taken a transaction of it in this attempt. */
   sent = false;
-  /** The last one of this attempt. */
+  /** The last refusal of this attempt. */
   refusal: Refusal | undefined;
   ended = false;
   readonly #resolve: (settlement: Settlement | Promise<Settlement>) => void;
@@ -78,7 +78,7 @@ export class LanePayment {
     return this.transfer.authorization.from.toLowerCase();
   }
 
-  /** A node may have taken a transaction of it, in this attempt or an earlier one. */
+  /** The history of the order, with the sendings and refusals of this attempt. */
   get history(): SettlementHistory {
     const { history } = this.order;
     if (this.sent) return { ...history, sentBefore: true };
@@ -116,14 +116,14 @@ export async function keepHash(payments: readonly LanePayment[], signed: SignedT
 export const BLOCKS_BEFORE_RAISE = 3n;
 export const RAISE_AFTER_MS = 2_000;
 
-/** What is asked of the chain about a payment whose transaction decides nothing by itself. */
+/** A question to the chain about a payment whose transaction decides nothing by itself. */
 export interface Question {
   readonly transaction: string;
   /** The transaction carried it among others. */
   readonly inBatch: boolean;
   /** How long the chain is asked again, milliseconds; 0: one reading. */
   readonly waitMs: number;
-  /** Of the outcome that stays open. */
+  /** The cause of an outcome that stays open. */
   readonly cause: string;
 }
 
@@ -137,7 +137,7 @@ interface Transaction {
   /** Newest last: any of them may come into a block. */
   readonly variants: Variant[];
   readonly payments: readonly LanePayment[];
-  /** What the next raise goes above. */
+  /** The form and fees that the next raise goes above. */
   offered: Sent;
   sentAt: number;
   /** The first block that was seen after the last broadcast. */
@@ -173,7 +173,7 @@ export function createUnderWay(deps: UnderWayDeps) {
   const transactions = new Set<Transaction>();
   const unmined = (): Transaction[] => [...transactions].filter(({ mined, outrun }) => !mined && !outrun);
 
-  /** The logs decide; what they do not show as paid is left to a reading of the chain. */
+  /** Ends payments that the logs show as paid; a reading of the chain or a retry decides others. */
   const conclude = (transaction: Transaction, variant: Variant, receipt: TransactionReceipt): void => {
     const isBatch = variant.payments.length > 1;
     const find = paymentFinder(receipt, asset);
@@ -208,7 +208,7 @@ export function createUnderWay(deps: UnderWayDeps) {
     now() - sentAt >= RAISE_AFTER_MS;
   const offerMore = async (transaction: Transaction): Promise<Sending> => {
     let payments: readonly LanePayment[] = open(transaction);
-    // It was too late for all of them: its number is used up by a transaction that does nothing.
+    // All its payments have ended: a transaction that does nothing uses up its number.
     const call = payments.length === 0 ? noCall(relayer.address) : relayedCall(asset, payments);
     const sending = await relayer.replace(transaction.offered, call, async (signed) => {
       if (payments.length === 0) return undefined;
@@ -224,7 +224,7 @@ export function createUnderWay(deps: UnderWayDeps) {
       transaction.variants.push({ hash: sending.hash, payments });
     return sending;
   };
-  /** The earlier variants stay possible, so their hashes are looked for as before. */
+  /** Raises the fees. The earlier variants stay possible, so their hashes stay awaited. */
   const raise = async (transaction: Transaction): Promise<void> => {
     const sending = await offerMore(transaction);
     if (sending.kind === 'sent') transaction.offered = sending;
@@ -236,7 +236,7 @@ export function createUnderWay(deps: UnderWayDeps) {
     const isUsedUp = transaction.mined || transaction.outrun;
     if (isUsedUp && open(transaction).length === 0) transactions.delete(transaction);
   };
-  /** Those behind the lowest number wait for it, whatever they offer. */
+  /** Raises the lowest number alone: those behind it wait for it, whatever they offer. */
   const raiseFirst = ({ head, complete }: Look): void => {
     const [first] = unmined().sort((one, other) => one.offered.number - other.offered.number);
     if (first === undefined || head === undefined || !complete || !isDue(first, head.number)) return;
@@ -271,9 +271,9 @@ export function createUnderWay(deps: UnderWayDeps) {
     get unmined(): number {
       return unmined().length;
     },
-    /** All hashes under which they may be mined. */
+    /** All hashes under which transactions may be mined. */
     hashes: () => [...transactions].flatMap(({ variants }) => variants.map(({ hash }) => hash)),
-    /** Why one of them has no block, when its fees have risen as far as they may. */
+    /** The cause of a transaction without a block, whose fees have risen as far as they may. */
     heldUp: () => unmined().find(({ atLimit }) => atLimit !== undefined)?.atLimit?.message,
     looked(look: Look): void {
       for (const transaction of [...transactions]) advance(transaction, look);
@@ -282,7 +282,7 @@ export function createUnderWay(deps: UnderWayDeps) {
   };
 }
 
-/** Its payments without an outcome. */
+/** The payments of a transaction that have no outcome. */
 function open({ payments }: Transaction): LanePayment[] {
   return payments.filter(({ ended }) => !ended);
 }
@@ -296,7 +296,7 @@ function noCall(account: string): RelayedCall {
   return { to: account, data: '0x', gas: ACCOUNT_GAS };
 }
 
-/** No raise helps any more. */
+/** Whether another transaction has the number: no raise helps any more. */
 function isOutrun(sending: Sending): boolean {
   return sending.kind === 'excluded'
     ? sending.exclusion === 'outrun'
@@ -305,7 +305,7 @@ function isOutrun(sending: Sending): boolean {
 
 /** The first pause where blocks follow a transaction at once, milliseconds; it doubles. */
 const FIRST_PAUSE_MS = 5;
-/** Bounds of the pauses where blocks come by time, milliseconds, and looks in the time of one. */
+/** Bounds of the pauses where blocks come by time, milliseconds; looks per interval of blocks. */
 const PAUSE_MS = { least: 25, most: 500 } as const;
 const LOOKS_A_BLOCK = 8;
 /** Assumed until two blocks were seen, milliseconds. */
@@ -319,11 +319,11 @@ export const FEW_TRANSACTIONS = 4;
 /** After a failed reading by block the next is tried no sooner, milliseconds. */
 export const BY_BLOCK_AGAIN_MS = 10_000;
 
-/** What one look showed. */
+/** The result of one look. */
 export interface Look {
   /** Undefined when the node did not answer. */
   readonly head: Head | undefined;
-  /** By hash, of those that were awaited and are in a block. */
+  /** Receipts by hash, of the awaited transactions that are in a block. */
   readonly receipts: ReadonlyMap<string, TransactionReceipt>;
   /** Whether all receipts were asked for: then one that is missing is in no block. */
   readonly complete: boolean;
@@ -346,7 +346,7 @@ interface BlockWatchDeps {
   readonly looked: (look: Look) => void;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
-  /** Another in tests that say when to look. */
+  /** Replaced in tests that say when to look. */
   readonly pause?: Pause;
 }
 
@@ -392,7 +392,7 @@ export function watchBlocks(deps: BlockWatchDeps) {
   };
 }
 
-/** Keeps no process running: that is for what waits for the outcomes. */
+/** Keeps no process running: callers that wait for the outcomes do that. */
 function timedPause(): Pause {
   let end: () => void = () => undefined;
   return {
@@ -452,7 +452,7 @@ type ReadReceipts = (
   last: Head | undefined,
 ) => Promise<ReadonlyMap<string, TransactionReceipt>>;
 
-/** Those of many transactions are read by block, where the node can and it is the next one. */
+/** Reads the receipts of many transactions by block, if the node can and `head` is the next one. */
 function receiptReader({ client, rpc }: BlockWatchDeps, now: () => number): ReadReceipts {
   let byBlockFrom = Number.NEGATIVE_INFINITY;
   const ofBlock = async (

@@ -20,7 +20,7 @@ import { readPayment, readRefund, refundAuthorization } from './transfer.ts';
 
 /** How long an authorization to send a payment back is valid, seconds. */
 export const REFUND_LIFE_SECONDS = 3_600;
-/** How long one refund is waited for, milliseconds; then the next run goes on with it. */
+/** Longest wait of one run for a refund, milliseconds; the next run continues it. */
 const WAIT_MS = 120_000;
 /** `sent` resends after this time: a restarted node forgets pending transactions. */
 const SENT_AGAIN_MS = 5_000;
@@ -38,15 +38,15 @@ export interface PayeeSigner {
 
 type RefundLedger = Pick<PaymentLedger, 'read' | 'reserve' | 'note' | 'advance'>;
 
-/** What an operator says of a refund. */
+/** The choices of an operator about a refund. */
 interface RefundChoice {
-  /** The payer says that an answer which may have arrived did not. */
+  /** The payer denies the arrival of an answer that may have arrived. */
   readonly confirmed: boolean;
-  /** The buyer need not collect any more, also within the window. */
+  /** Refunds an undelivered payment although its buyer may still collect the answer. */
   readonly now: boolean;
 }
 
-/** What refunds are paid with. */
+/** The ledger, the chain and the accounts that refunds use. */
 export interface RefundParts {
   readonly ledger: RefundLedger;
   readonly chain: Chain;
@@ -57,16 +57,16 @@ export interface RefundParts {
 }
 
 /**
- * - `refunded`: the chain shows it, by this transaction; `before`: another run had sent it.
- * - `left`: this payment is not sent back by a command.
- * - `pending`: not known to be sent yet; the next run goes on with it.
+ * - `refunded`: the chain shows the refund in `transaction`; `before`: another run had sent it.
+ * - `left`: the command does not send this payment back, for the reason `why`.
+ * - `pending`: the refund has no known end yet; the next run continues it.
  */
 export type RefundOutcome =
   | { readonly kind: 'refunded'; readonly transaction: string; readonly before: boolean }
   | { readonly kind: 'left'; readonly why: string }
   | { readonly kind: 'pending'; readonly why: string };
 
-/** Why a record is not sent back; undefined where it is. */
+/** The reason not to send a payment back; undefined where its refund is due. */
 export function whyNotDue(
   record: PaymentRecord,
   terms: RefundParts['terms'],
@@ -82,7 +82,7 @@ export function whyNotDue(
     : undefined;
 }
 
-/** The record as its refund is due; of an undelivered one the collecting ends here. */
+/** Resolves to the record if its refund is due; ends the collecting of an undelivered one. */
 export async function dueRecord(
   { ledger, terms }: Pick<RefundParts, 'ledger' | 'terms'>,
   record: PaymentRecord,
@@ -90,7 +90,7 @@ export async function dueRecord(
 ): Promise<{ readonly kind: 'due'; readonly record: PaymentRecord } | Extract<RefundOutcome, { why: string }>> {
   const due = record.state === 'undelivered' ? await endCollecting(ledger, record) : record;
   if (due === undefined) return { kind: 'pending', why: 'a delivery to its buyer runs or has ended; run this again' };
-  // Bytes of an answer may have left since it was read.
+  // Bytes of an answer may have left since `record` was read.
   const why = whyNotDue(due, terms, choice);
   return why === undefined ? { kind: 'due', record: due } : { kind: 'left', why };
 }
@@ -110,7 +110,7 @@ export async function payRefund(parts: RefundParts, payId: string, choice: Refun
   return due.kind === 'due' ? sent(parts, due.record) : due;
 }
 
-/** The transaction that paid; nothing is sent back for what the chain does not show. */
+/** The transaction that paid: a payment that the chain does not show is not sent back. */
 export async function shownPayment(
   chain: Chain,
   record: PaymentRecord,
@@ -124,7 +124,7 @@ export async function shownPayment(
   };
 }
 
-/** Sends it, and again where that got no block, until the chain shows it or the wait is over. */
+/** Sends a refund, again while it has no block, until the chain shows it or `WAIT_MS` is over. */
 async function sent(parts: RefundParts, due: PaymentRecord): Promise<RefundOutcome> {
   const { chain, sender, time = REAL_TIME } = parts;
   const ends = time.now() + WAIT_MS;
@@ -155,7 +155,7 @@ async function sent(parts: RefundParts, due: PaymentRecord): Promise<RefundOutco
         cause = nodeFailure(error);
         if (exclusionOf(error) === 'unfunded')
           return { kind: 'pending', why: `${sender.address} cannot pay the gas: ${cause}` };
-        // Another number or price may be taken. Without an answer it may be on its way.
+        // After a refusal another try is signed; without an answer this one may be on its way.
         if (error instanceof RpcRefusal) signed = undefined;
       }
     if (time.now() >= ends) return { kind: 'pending', why: cause };
@@ -176,7 +176,7 @@ async function begin(parts: RefundParts, record: PaymentRecord): Promise<Begun |
   try {
     signed = await sender.sign(call);
   } catch (error) {
-    // Another run may have sent it since the last look.
+    // Another run may have sent the refund since the last look.
     if (error instanceof RpcRefusal && error.reverted && (await readRefund(parts.chain, record)).kind === 'paid')
       return { kind: 'again', cause: nodeFailure(error) };
     return { kind: 'pending', why: `nothing was sent: ${nodeFailure(error)}` };
@@ -186,9 +186,9 @@ async function begin(parts: RefundParts, record: PaymentRecord): Promise<Begun |
 }
 
 /**
- * Writes down what the chain shows.
- * @param how `before`: an earlier run had sent it; `unchanged`: only while nothing else was written
- *   to the record since it was read
+ * Moves the record to `refunded`.
+ * @param how `before`: an earlier run had sent the refund; `unchanged`: only while nothing else was
+ * written to the record since it was read
  */
 export async function closeRefund(
   parts: Pick<RefundParts, 'ledger' | 'time'>,
@@ -217,13 +217,13 @@ async function move(
   if (written.kind === 'done') return { kind: 'moved', record: written.record };
   if (written.kind === 'unwritten')
     return { kind: 'pending', why: `the store did not confirm ${to}: ${String(written.cause)}` };
-  // Another operator works on it, and was here first.
+  // Another run changed the record first.
   const now = await ledger.read(record.payId);
   if (now?.state === 'refunded') return refundedBefore(now);
   return { kind: 'pending', why: `it is ${now?.state ?? 'not in this store'} by now` };
 }
 
-/** What is written with a state of a refund. */
+/** The facts and the receipt that are written with a state of a refund. */
 function refundFacts(record: PaymentRecord, status: 'refunding' | 'refunded', transaction: string) {
   const at = new Date();
   const settledAt = new Date(record.settledAt ?? at);

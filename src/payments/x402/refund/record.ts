@@ -1,4 +1,4 @@
-/** Takes down a refund that was sent by hand, once the chain shows it. */
+/** Records a refund that an operator sent by hand, once the chain shows it. */
 
 import type { Time } from '../../../time/time.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
@@ -19,7 +19,7 @@ interface RecordParts extends Pick<RefundParts, 'chain'> {
   /** `confirmations`: blocks that must hold the transfer, its own included. */
   readonly terms: RefundParts['terms'] & { readonly confirmations: number };
   readonly ledger: RefundParts['ledger'];
-  /** Values of the store, of which the first under a name stands: the payment of a transfer. */
+  /** Claims a transfer for one payment: the first value under its name stays in the store. */
   readonly claims: { agree(transfer: string, payId: string): Promise<string> };
   readonly rpc: Rpc;
   readonly time?: Time | undefined;
@@ -27,7 +27,7 @@ interface RecordParts extends Pick<RefundParts, 'chain'> {
 
 /**
  * @param transaction lower case 0x-hex
- * @param now also where its buyer can still collect, which ends then
+ * @param now records it also while its buyer can still collect, and ends the collecting
  * @throws when the node or the store does not answer
  */
 export async function recordRefund(
@@ -43,7 +43,7 @@ export async function recordRefund(
   const shown = await readRefund(parts.chain, record);
   if (shown.kind === 'paid') return close(parts, record, shown.transaction, { before: true });
   if (shown.kind === 'unknown') return { kind: 'pending', why: shown.cause };
-  // What was signed may still be sent, and this transfer would be a second one.
+  // The authorization of an earlier run can still be sent: the payee would pay twice.
   const until = record.changedAt + REFUND_LIFE_SECONDS * 1_000;
   if (record.state === 'refunding' && shown.kind === 'open' && shown.headTime * 1_000 <= until)
     return {
@@ -63,7 +63,7 @@ export async function recordRefund(
   };
 }
 
-/** The operator has sent it, whatever may have arrived. */
+/** The operator has sent the refund already, whether the answer arrived or not. */
 const SENT_BY_HAND = { confirmed: true, now: true } as const;
 
 async function close(
@@ -77,8 +77,8 @@ async function close(
 }
 
 /**
- * Places of the transfers of its amount to the payer here, unless they came before the block after
- * the payment; undefined where too few blocks confirm them.
+ * Places in `transaction` of the transfers of the amount to the payer; none unless it is in a block
+ * after that of the payment, undefined where too few blocks confirm it.
  */
 async function transfersBack(
   { rpc, terms }: Pick<RecordParts, 'rpc' | 'terms'>,

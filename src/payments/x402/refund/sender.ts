@@ -7,7 +7,7 @@ import { type SigningKey, signTransaction } from '../evm/account.ts';
 import { lowerHex } from '../evm/eip3009.ts';
 import { isKnown, watchFees } from '../local/relayer.ts';
 
-/** Of the gas that the node estimates, percent: balances of other holders may change meanwhile. */
+/** Gas limit, percent of the node's estimate: balances of other holders may change meanwhile. */
 const GAS_PERCENT = 125n;
 
 /** A signed transaction: its hash is known before anything is sent. */
@@ -23,13 +23,13 @@ export interface RefundSender {
   /** @throws RpcRefusal where the asset would refuse the call; other errors of the node */
   sign(data: string): Promise<SignedRefund>;
   /**
-   * Resolves when the node has it, also from before.
+   * Resolves when the node has the transaction, also if it had it before.
    * @throws RpcRefusal where the node does not take it; other errors where that is not known
    */
   send(signed: SignedRefund): Promise<void>;
 }
 
-/** @param key pays the gas; it need not be the payee's, because an authorization names its payer */
+/** @param key pays the gas; any account can send the authorization that the payee signed */
 export function createRefundSender(
   rpc: Rpc,
   { chainId, asset }: { readonly chainId: number; readonly asset: string },

@@ -9,7 +9,7 @@ import type { PaymentRecord } from '../../ledger/ledger.ts';
 import { type Chain, CLOCK_MARGIN_SECONDS, type Evidence, notUsedBefore } from '../chain/chain.ts';
 import type { Eip3009Authorization, PaymentRequirements, Proof } from '../wire/types.ts';
 
-/** What of a record decides its refund. */
+/** The fields of a record that decide its refund. */
 type RefundTerms = Pick<
   PaymentRecord,
   'payId' | 'asset' | 'payer' | 'payee' | 'units' | 'settledAt' | 'refundTransaction'
@@ -21,10 +21,10 @@ type PaymentTerms = Pick<
 
 /** The longest `maxTimeoutSeconds` of an offer (contract 4.1). */
 const LONGEST_TIMEOUT_SECONDS = 3_600;
-/** A search of logs may take a node long, milliseconds. */
+/** Longest wait for one reading, milliseconds: a node may search its logs for long. */
 const READING_DEADLINE_MS = 30_000;
 
-/** The same where a buyer waits for it. */
+/** Longest wait for one reading while a buyer waits, milliseconds. */
 const BUYER_DEADLINE_MS = 3_000;
 
 /** 32 bytes as 0x-hex. */
@@ -47,7 +47,7 @@ export function refundAuthorization(
   };
 }
 
-/** What the chain shows of the refund. `open`: it was not sent. Never rejects. */
+/** The evidence of the chain for the refund. `open`: its nonce is unspent. Never rejects. */
 export function readRefund(
   chain: Chain,
   terms: RefundTerms,
@@ -56,7 +56,7 @@ export function readRefund(
   const { payId, asset, payee, payer, units, settledAt = 0, refundTransaction } = terms;
   const since = Math.floor(settledAt / 1_000) - CLOCK_MARGIN_SECONDS;
   const refund = { asset, from: payee, nonce: refundNonce(payId), payTo: payer, value: units, since };
-  // Any later authorization with this nonce is the refund as well.
+  // Each run signs the same nonce with a later end, so no end bounds the search.
   const query = { ...refund, validBefore: Number.MAX_SAFE_INTEGER, knownTransaction: refundTransaction };
   return chain.readEvidence(query, deadlineMs);
 }
@@ -78,7 +78,7 @@ export async function wasSentBack(
   return shown.kind !== 'open';
 }
 
-/** What the chain shows of the payment itself. Never rejects. */
+/** The evidence of the chain for the payment itself. Never rejects. */
 export function readPayment(chain: Chain, terms: PaymentTerms): Promise<Evidence> {
   const { asset, payer, nonce, payee, units, validBefore, transaction } = terms;
   const since = notUsedBefore(validBefore, LONGEST_TIMEOUT_SECONDS);

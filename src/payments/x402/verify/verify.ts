@@ -45,15 +45,15 @@ export interface Examination {
 }
 
 /**
- * A decoded proof, and what it is compared with. `resourceUrl` and `inPlace` are all URLs that
- * challenges of the resource have: a proof that names another resource is a mistake, or a theft.
+ * A decoded proof and the terms that it is compared with. `resourceUrl` and `inPlace` are all URLs
+ * that challenges of the resource have: a proof for another one is a mistake, or a theft.
  */
 export interface Candidate {
   readonly decoded: Extract<DecodedProof, { readonly kind: 'decoded' }>;
   readonly offer: PaymentRequirements;
   readonly resourceUrl: string;
   readonly inPlace?: RegExp | undefined;
-  /** What must be left of the window, seconds, where that is more than usual. */
+  /** Least time left of the window, seconds, where that is more than usual. */
   readonly leastSeconds?: number | undefined;
   readonly nowMs: number;
 }
@@ -182,10 +182,9 @@ function firstRefusal(
 }
 
 /**
- * The first member of `accepted` that the offer has otherwise: addresses in any case, amounts as
- * integers, and at least our own `extra`: a client may add to it, never change it. Leaving it out
- * contradicts nothing: the part of it that concerns money (name and version of the asset) is
- * signed.
+ * The first member of `accepted` that differs from the offer. Addresses count in any case, amounts
+ * as integers. A client may add to `extra`, or leave it out, never change it: its part that
+ * concerns money (name and version of the asset) is signed.
  */
 function otherThanOffered(accepted: EchoedRequirements, offer: PaymentRequirements): string | undefined {
   const { extra } = accepted;
@@ -224,7 +223,7 @@ async function provenByWallet(wallets: WalletSignatures, proof: Proof, hash: str
   }
 }
 
-/** A spent nonce may have paid us: the settlement finds that out, behind the signature check. */
+/** Lets a spent nonce pass: it may have paid us, and the settlement finds that out. */
 async function provenByRail(
   verify: PaymentRail['verify'],
   proof: Proof,
@@ -262,8 +261,8 @@ export function proofDigest({ payId, payload }: Pick<Proof, 'payId' | 'payload'>
 }
 
 /**
- * Whether a proof as it was sent is the one of a digest, which has the signature of a deployed
- * wallet without the wrapper that its client may send.
+ * Whether a proof as it was sent has this digest, which covers the signature of a deployed wallet
+ * without the wrapper that its client may send.
  */
 export function isProofOf(digest: string, { payId, payload }: Pick<Proof, 'payId' | 'payload'>): boolean {
   const inner = innerSignature(lowerHex(payload.payload.signature));

@@ -21,7 +21,7 @@ export interface CdpKey {
   sign(text: string): string;
 }
 
-/** A key, or what has to change in its text. The message never quotes it. */
+/** A key, or the fault of its text. The message never quotes the text. */
 type CdpKeyReading = { readonly ok: true; readonly key: CdpKey } | { readonly ok: false; readonly message: string };
 
 /** The request that a token is for: nothing of its body or query is bound. */
@@ -46,7 +46,7 @@ function ed25519Key(bytes: Buffer): CdpKeyReading {
   const seed = bytes.subarray(0, SEED_BYTES).toString('base64url');
   const x = bytes.subarray(SEED_BYTES).toString('base64url');
   const key = readPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', d: seed, x }, format: 'jwk' });
-  // Where the seed alone is read, a public key of another one would go unnoticed.
+  // An import that reads only the seed does not notice the public key of another seed.
   if (key === undefined || createPublicKey(key).export({ format: 'jwk' }).x !== x)
     return refused('must be the secret as it was made: its last 32 bytes are not the public key of its first 32');
   return { ok: true, key: { alg: 'EdDSA', sign: (text) => sign(null, Buffer.from(text), key).toString('base64url') } };

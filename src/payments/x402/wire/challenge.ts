@@ -1,6 +1,6 @@
 /**
  * The content of every 402 (contract 4.1): the PaymentRequired document of a resource and the
- * envelope around it, built once at start, so that a challenge costs one concatenation.
+ * envelope around it, serialised once, so that a challenge costs one concatenation.
  */
 
 import type { Pricing } from '../../pricing/amount.ts';
@@ -63,7 +63,7 @@ interface ChallengeError {
   readonly retryable: false;
 }
 
-/** What is different in each challenge of a resource. */
+/** The parts that differ in each challenge of a resource. */
 interface ChallengeFacts {
   readonly requestId: string;
   /** ISO 8601. */
@@ -83,9 +83,9 @@ export interface ChallengeTemplate {
 }
 
 /**
- * Two challenges of a resource differ in request id, expiry, buyer's token, the checkout of a
- * mandate and, in place, the URL; everything else is serialised here. Rebuilt with the
- * configuration, never patched. `signed`: the signed offer. `room`: for the header.
+ * Serialises all that the challenges of a resource share. They differ in request id, expiry,
+ * buyer's token, the checkout of a mandate, the refusal and, in place, the URL. A new configuration
+ * makes new templates. `signed`: the signed offer. `room`: for the header.
  */
 export function challengeFor(
   resource: PricedResource,
@@ -146,7 +146,7 @@ function whole([first]: readonly FormOfTerms[]): PaymentRequired {
 /** Parts that a 402 lacks where not even the shortest document fits. */
 const HEADER_GONE = 'the header PAYMENT-REQUIRED (the body has the offer)';
 
-/** The document of an invoke URL; one that does not fit is no header. */
+/** The document with the invoke URL; only one that `fits` becomes a header. */
 interface Fitting {
   readonly form: SplitDocument;
   readonly fits: boolean;
@@ -168,10 +168,10 @@ function fitting(forms: readonly FormOfTerms[], fits: Fits): Fitting {
 
 /** A document with gaps for its URL and its token. */
 interface SplitDocument {
-  /** Of all but the URL. */
+  /** Length of the document without its URL. */
   readonly bytes: number;
   readonly leftOut: readonly string[];
-  /** `url`: instead of its own. */
+  /** `url` replaces the one of the document. */
   text(token: string, url?: string): string;
   header(token: string): string;
 }
@@ -261,27 +261,27 @@ function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: str
 
 /** `paymentFlow` of an offer whose payment is settled before the backend is called. */
 export const UPFRONT = 'upfront';
-/** The same where it is settled after the backend answered: the proof alone is checked before. */
+/** `paymentFlow` of an offer that is settled after the answer; its proof is checked before. */
 const AUTHORIZATION = 'authorization';
 /** Marks where each challenge has its own token. */
 export const TOKEN_GAP = '_'.repeat(TOKEN_CHARACTERS);
-/** What is added to a document at most: two spaces before the token, bytes. */
+/** Most bytes that are added to a document: two spaces before the token. */
 const PADDING_BYTES = 2;
-/** After a refusal also `error` with the longest reason (contract 1.3), and a name of an answer. */
+/** Most bytes of a refusal: `error` with the longest reason (contract 1.3), an answer's name. */
 const REFUSAL_BYTES = `"error":"${'_'.repeat(64)}",`.length + NAME_CHARACTERS;
-/** What a refused settlement leaves of the head for PAYMENT-RESPONSE, bytes. */
+/** Bytes that the head of a refused settlement keeps free for PAYMENT-RESPONSE. */
 export const REFUSED_RESPONSE_BYTES = 360;
-/** The field that carries the document, but for its value. */
+/** Length of the field that carries the document, without its value. */
 const FIELD_BYTES = `${PAYMENT_REQUIRED}: \r\n`.length;
 
 /** How many bytes of a head the gateway's other fields leave, each at its longest. */
 export interface HeadRoom {
   readonly plain: number;
-  /** Of the answer with a page for people. */
+  /** Bytes left by an answer with a page for people. */
   readonly page: number;
 }
 
-/** What is left by the heads that proxies take unless they are told otherwise. */
+/** The room in heads of the size that proxies take by default. */
 export const USUAL_ROOM: HeadRoom = { plain: 3_500, page: 3_250 };
 
 /** The declaration that a client may name its payment (contract 4.4). */
@@ -321,7 +321,7 @@ export interface PricedResource {
   readonly description: string | undefined;
   readonly mimeType: string;
   readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
-  /** What a call needs beside its payment; absent: nothing. */
+  /** The authorization that a call needs beside its payment; absent: none. */
   readonly authorization?: readonly 'ap2'[];
   /** How it is called, for catalogues; absent: it is in none. */
   readonly bazaar?: BazaarForms | undefined;
@@ -333,13 +333,13 @@ export type OfferTerms = Pick<
   'network' | 'asset' | 'assetName' | 'assetVersion' | 'payTo' | 'maxTimeoutSeconds'
 >;
 
-/** A PaymentRequired document, and what was left out of it for its size. */
+/** A PaymentRequired document, and the parts that it lacks for its size. */
 interface FormOfTerms {
   readonly required: PaymentRequired;
   readonly leftOut: readonly string[];
 }
 
-/** What may be missing of a document. */
+/** The parts that a document may lack. */
 interface Dispensable {
   readonly description: string | undefined;
   readonly signed: Extension | undefined;
@@ -348,8 +348,8 @@ interface Dispensable {
 
 /**
  * The PaymentRequired documents of a resource, with `TOKEN_GAP` for the token: the whole one, then
- * those that are used where it is too large for a head. The schema of `bazaar`, which is one of its
- * forms, is shortened first; then go the description, the signed offer and that form.
+ * those that are used where it is too large for a head. First the schema of the catalogue form
+ * `bazaar` is shortened; then the description, the signed offer and that form are left out.
  */
 function paymentRequiredFor(
   resource: PricedResource,
@@ -390,7 +390,7 @@ function paymentRequiredFor(
   return forms;
 }
 
-/** A form in fewer bytes: catalogues take `info` from it, which any object satisfies. */
+/** A form in fewer bytes, with a schema that any `info` satisfies: catalogues read only `info`. */
 export function withOpenSchema(form: Extension): Extension {
   return { ...form, schema: { type: 'object' } };
 }
@@ -412,7 +412,7 @@ function fitsInto(room: number, refused: boolean): Fits {
   return (bytes) => 4 * Math.ceil((bytes + added) / 3) + taken <= room;
 }
 
-/** The one entry of `accepts` (contract 4.1). An absent `paymentFlow` means the opposite. */
+/** The one entry of `accepts` (contract 4.1). Without `paymentFlow` it means `authorization`. */
 export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
   return {
     scheme: 'exact',
@@ -440,7 +440,7 @@ export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorizatio
   return resource.authorization?.includes('ap2') === true;
 }
 
-/** Longest address in a document; behind it the invoke URL names the resource, bytes. */
+/** Longest address in a document, bytes; for a longer one it has the invoke URL. */
 const MAX_URL_BYTES = 1_024;
 /** An escape, or a character that a path has only as an escape (RFC 3986, 3.3). */
 const ESCAPED = /%[0-9a-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gi;
@@ -466,8 +466,8 @@ function normalPath(path: string): string {
 }
 
 /**
- * The URLs that challenges of one resource have in place. Their parameters may hold anything: what
- * is bought is bound by the input, never by a URL.
+ * Matches the URLs that challenges of one resource have in place. A parameter may hold anything
+ * within its segment: the input binds the purchase, never a URL.
  * @param address a URL with `{param}`s
  */
 export function inPlaceUrls(address: string): RegExp {

@@ -16,12 +16,12 @@ import {
 import { BAZAAR, isOfTool, leastSecondsToPay } from './proof.ts';
 import type { BazaarForms, Extension, PaymentPayload, PaymentRequirements, ResourceInfo } from './types.ts';
 
-/** What a payment is made for, and what a proof is compared with. */
+/** The terms of a payment, which a proof is compared with. */
 export interface Agreed {
   readonly requirements: PaymentRequirements;
   /** The canonical invoke URL, the same on every channel. */
   readonly resourceUrl: string;
-  /** The URLs of its challenges in place; absent where it is not sold there. */
+  /** Matches its URLs at the backend's own address; absent where it is not sold there. */
   readonly inPlace?: RegExp | undefined;
   /** Display units. */
   readonly amount: string;
@@ -31,7 +31,7 @@ export interface Agreed {
    * a proof; absent: the money moves first.
    */
   readonly leastSeconds?: number;
-  /** The same with the money first, which a proof may accept instead; absent where it is so. */
+  /** These terms with the money first, which a proof may accept too; absent where they are so. */
   readonly upfront?: Agreed;
 }
 
@@ -57,9 +57,9 @@ export interface OfferSigner {
 export type Offers = ReadonlyMap<string, Offer>;
 
 /**
- * Makes an offer for each resource with a price. `tokens`: undefined where none can be paid.
- * `bazaar`: by resource, of those that are to be in catalogues. `signer`: signs the offers;
- * undefined: they are not signed.
+ * Makes an offer for each resource with a price. `tokens` undefined: none can be paid. `bazaar`:
+ * the catalogue forms by resource id; a resource without them is in no catalogue. `signer`
+ * undefined: the offers are not signed.
  */
 export function compileOffers(
   config: {
@@ -71,7 +71,7 @@ export function compileOffers(
       readonly backend: { readonly timeoutMs: number };
     })[];
     readonly x402: OfferTerms | undefined;
-    /** Of every 402; absent: that of usual proxies. */
+    /** The room in the head of every 402; absent: `USUAL_ROOM`. */
     readonly headRoom?: HeadRoom;
   },
   tokens: Pick<BuyerTokens, 'issue'> | undefined,
@@ -110,7 +110,7 @@ export function compileOffers(
   return offers;
 }
 
-/** The offer of a price; of one that is settled after the call also what takes its place. */
+/** The offer of a price; one that is settled after the call has its upfront variant too. */
 function offerOfPrice(
   pricing: PricedResource['pricing'],
   timeoutMs: number,
@@ -119,14 +119,13 @@ function offerOfPrice(
   const offer = offerWith(pricing);
   if (pricing.settle !== 'after') return offer;
   const { settle: _after, ...before } = pricing;
-  // Not spread: its challenge is made when it is first asked for.
+  // Not spread: a spread would call the getter of the challenge.
   return Object.assign(offer, { leastSeconds: leastSecondsToPay(timeoutMs), upfront: offerWith(before) });
 }
 
 /**
- * The challenge of an offer, made when it is first asked for. A signed one is made anew when half
- * of its time is over, and not for each 402: what was signed last is valid for as long as every 402
- * with it.
+ * The challenge of an offer, made when it is first asked for. A signed one is made anew after half
+ * of `maxTimeoutSeconds`, not for each 402; its signature outlives every 402 that has it.
  */
 function renewed(
   signer: OfferSigner | undefined,
@@ -153,7 +152,7 @@ function renewed(
   };
 }
 
-/** What of an offer may differ from one configuration to the next, as the token covers it. */
+/** The terms of an offer that may change with the configuration: the token covers them. */
 export function offeredTerms(
   resourceUrl: string,
   { amount, maxTimeoutSeconds }: Pick<PaymentRequirements, 'amount' | 'maxTimeoutSeconds'>,
@@ -161,7 +160,7 @@ export function offeredTerms(
   return { resourceUrl, units: amount, maxTimeoutSeconds };
 }
 
-/** What a facilitator catalogues when it processes a payment. */
+/** The entry that a facilitator catalogues when it processes a payment. */
 export interface BazaarEntry {
   readonly resource: ResourceInfo;
   readonly extension: Extension;
@@ -171,9 +170,9 @@ export interface BazaarEntry {
 export type EntryOf = (payload: PaymentPayload) => BazaarEntry | undefined;
 
 /**
- * Finds entries by the URL that a payment names. Their content is ours: a client could only echo
- * it, and clients that echo nothing are catalogued too. The echo says alone which form was shown
- * where one URL has two.
+ * Finds entries by the URL that a payment names. Their content is ours, so clients that echo
+ * nothing are catalogued too. Where one URL has two forms, the echo tells which one the client was
+ * shown.
  */
 export function entriesOf(offers: Iterable<OfferForms>): EntryOf {
   const listed = [...offers].filter((offer): offer is Required<OfferForms> => offer.bazaar !== undefined);
@@ -193,7 +192,7 @@ export function entriesOf(offers: Iterable<OfferForms>): EntryOf {
   };
 }
 
-/** What of an offer decides its entry. */
+/** The parts of an offer that decide its entry. */
 interface OfferForms {
   readonly resourceUrl: string;
   readonly inPlace?: RegExp | undefined;
@@ -210,7 +209,7 @@ interface PaidIn {
   readonly asset: string;
 }
 
-/** Why a payment is of no asset of this configuration; undefined where it is. */
+/** The reason that a payment is not in the asset of this configuration; undefined where it is. */
 export function whyElsewhere(paid: PaidIn, { network, asset }: PaidIn): string | undefined {
   return paid.network === network && paid.asset.toLowerCase() === asset.toLowerCase()
     ? undefined

@@ -1,6 +1,6 @@
 /**
- * What an answer tells the buyer about the payment: PAYMENT-RESPONSE, `details` of an error, and
- * the extension `offer-receipt` of x402.
+ * The parts of an answer about the payment: PAYMENT-RESPONSE, `details` of an error, and the
+ * extension `offer-receipt` of x402.
  */
 
 import type { HostKey } from '../../../crypto/signing-key.ts';
@@ -73,10 +73,10 @@ export function shorterResponses({ extensions: _signed, ...response }: PaymentRe
   return [encodeHeader(response), encodeHeader(needed)];
 }
 
-/** Of all forms of `info` alike: clients echo it, and no verifier reads it. */
+/** The schema of every `info`: clients echo it, and no verifier reads it. */
 const SCHEMA = { type: 'object' } as const;
 
-/** Both payloads have this version. */
+/** The version in the payloads of signed offers and receipts. */
 const VERSION = 1;
 
 /** The one offer of a 402 signed. `validUntil`: Unix seconds. */
@@ -91,8 +91,8 @@ export function signedOffer(
 }
 
 /**
- * That a payment was accepted and its answer is on the way: headers leave before a body, so it
- * claims no more. `issuedAt`: Unix seconds.
+ * States that a payment was accepted and its answer is on the way, and no more: headers leave
+ * before a body. `issuedAt`: Unix seconds.
  */
 export function signedReceipt(
   key: HostKey,

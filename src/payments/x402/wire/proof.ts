@@ -14,7 +14,7 @@ export const PAYMENT_IDENTIFIER = 'payment-identifier';
 export const BUYER_TOKEN = 'agent-commerce-buyer';
 /** The extension from which facilitators make their catalogues. */
 export const BAZAAR = 'bazaar';
-/** The form of a tool, as far as the kept echo of a client has it. */
+/** The part of the echoed form of a tool that is kept. */
 const TOOL_ECHO = { info: { input: { type: 'mcp' } } } as const;
 /** The form of a text in a proof, with words for its buyer. */
 interface Grammar {
@@ -30,7 +30,7 @@ const INTEGER: Grammar = {
   pattern: /^(?:0|[1-9][0-9]{0,77})$/,
   words: 'a decimal string without leading zeros, below 2^256',
 };
-/** The same with leading zeros: amounts of an offer are compared as integers (contract 4.2). */
+/** An integer that may have leading zeros: offers are compared as integers (contract 4.2). */
 const AMOUNT: Grammar = { pattern: /^[0-9]{1,78}$/, words: 'a decimal string' };
 const TEXT: Grammar = { pattern: /^/, words: 'a string' };
 const IDENTIFIER: Grammar = { pattern: /^[A-Za-z0-9_-]{16,128}$/, words: '16 to 128 of A-Z, a-z, 0-9, _ and -' };
@@ -108,7 +108,7 @@ function decodedProof(document: JsonObject, accepted: JsonObject, token: string 
   };
 }
 
-/** What identifies an authorization: the chain accepts each of these at most once. */
+/** The identity of an authorization: the chain accepts each one at most once. */
 interface ReplaySubject {
   readonly chainId: number;
   readonly asset: string;
@@ -224,7 +224,7 @@ function readResource(document: JsonObject): ResourceInfo | undefined {
   return { url: text(resource, 'resource.url', TEXT) };
 }
 
-/** What is read of the echoed extensions. `asTool`: the offer described its resource as a tool. */
+/** The parts of echoed extensions that are read. `asTool`: the offer described a tool. */
 interface EchoedExtensions {
   readonly id: string | undefined;
   readonly asTool: boolean;
@@ -309,9 +309,9 @@ export function encodeProof(payload: Json | PaymentPayload): string {
 
 /** How far `validAfter` may lie in the future: clocks differ, and the chain's lags. */
 export const VALID_AFTER_SKEW_SECONDS = 5;
-/** What must be left before `validBefore` when a proof comes: time to reach a block. */
+/** Least time to `validBefore` when a proof comes: it has to reach a block. */
 export const VALID_BEFORE_MARGIN_SECONDS = 6;
-/** What must be left when a call has its answer before its payment: time to settle it. */
+/** Least time to settle when the backend answers before the payment. */
 const SETTLEMENT_SECONDS = 70;
 /** How much longer than offered an authorization may live: this bounds the use of a stolen one. */
 export const VALID_BEFORE_EXCESS_SECONDS = 600;
@@ -320,7 +320,7 @@ export type WindowReason =
   | 'invalid_exact_evm_payload_authorization_valid_after'
   | 'invalid_exact_evm_payload_authorization_valid_before';
 
-/** What must be left of a window where the backend answers first, within `timeoutMs`; seconds. */
+/** Least time left of a window, seconds, where the backend answers first, within `timeoutMs`. */
 export function leastSecondsToPay(timeoutMs: number): number {
   return Math.ceil(timeoutMs / 1_000) + SETTLEMENT_SECONDS;
 }
@@ -331,7 +331,7 @@ export interface WindowFault {
   readonly fault: string;
 }
 
-/** Why an authorization cannot be used at this time (contract 4.2, step 3), or undefined. */
+/** The fault of an authorization at this time (contract 4.2, step 3), or undefined. */
 export function invalidWindow(
   { validAfter, validBefore }: Pick<Eip3009Authorization, 'validAfter' | 'validBefore'>,
   maxTimeoutSeconds: number,
@@ -356,15 +356,15 @@ export function invalidWindow(
   };
 }
 
-/** When it is too late to begin, Unix milliseconds, as `tooLate` judges. */
+/** The first moment that `tooLate` refuses, Unix milliseconds. */
 export function tooLateFrom(validBefore: number, leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS): number {
   return (validBefore - leastSeconds + 1) * 1_000;
 }
 
 /**
- * The window again, on the clock that all processes share. Another process may have answered a copy
- * of this proof with a challenge, so a late attempt must not begin after its end. `leastSeconds`:
- * as of the checks of that copy.
+ * Judges the window again, on the clock that all processes share. Another process may have answered
+ * a copy of this proof with a challenge, so a late attempt must not begin after its end.
+ * `leastSeconds`: the bound that the check of that copy used.
  */
 export function tooLate(
   { reservedAt, validBefore }: Pick<PaymentRecord, 'reservedAt' | 'validBefore'>,

@@ -1,4 +1,4 @@
-/** Why payments are refused (contract 1.3), and the translation of facilitators' reasons. */
+/** The reasons of refused payments (contract 1.3), and the translation of facilitators' reasons. */
 
 const TOKEN = /^[a-z0-9_.-]{1,64}$/;
 /** Replaces a reason that is no machine token. */

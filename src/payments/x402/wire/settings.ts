@@ -26,7 +26,7 @@ export interface X402Config {
   readonly keepAnswerSeconds: number;
   /** The operator declares that no other store and no other seller uses `payTo`. */
   readonly payToExclusive: boolean;
-  /** What happens to a payment that the chain shows and no record has (contract 4.3). */
+  /** Treatment of a payment that the chain shows and no record has (contract 4.3). */
   readonly onStoreLoss: 'deliver' | 'refuse';
   readonly localSignatureCheck: boolean;
   readonly mode: DeploymentMode;
@@ -35,8 +35,8 @@ export interface X402Config {
 }
 
 /**
- * What proves a settlement: `receipt` the log pair on chain, `facilitator` its well-formed claim.
- * An answer that is no claim is checked on the chain in both cases, when there is one.
+ * The proof of a settlement. `receipt`: the log pair on the chain; `facilitator`: a well-formed
+ * claim. The chain, if there is one, decides about other answers in both cases.
  */
 export type Confirmation = 'receipt' | 'facilitator';
 
@@ -53,7 +53,7 @@ export interface FacilitatorEndpoint {
   readonly auth: FacilitatorAuth;
 }
 
-/** Who settles: facilitators with keys of their own, or this gateway with a key for gas. */
+/** The settling side: facilitators with keys of their own, or this gateway with a key for gas. */
 export type FacilitatorConfig =
   | (FacilitatorEndpoint & {
       readonly mode: 'remote';

@@ -35,7 +35,7 @@ export interface PaymentRequired {
   readonly extensions: Readonly<Record<string, Extension>>;
 }
 
-/** What an offer declares beside its money. `schema`: of `info`; a client echoes all of it. */
+/** A declaration of an offer beside its money. `schema` describes `info`; a client echoes both. */
 export interface Extension {
   readonly info: object;
   readonly schema: object;
@@ -45,7 +45,7 @@ export interface Extension {
 
 /** How one resource is called; undefined where it is not sold that way. */
 export interface BazaarForms {
-  /** What is said of it whatever its URL. */
+  /** Its description, the same at every URL. */
   readonly about: Omit<ResourceInfo, 'url'>;
   /** By its invoke URL. */
   readonly invoke: Extension | undefined;
