@@ -1,6 +1,4 @@
-/**
- * Reads proof, mandate and idempotency key from their places in a call, and checks none of them.
- */
+/** Reads proof, mandate and idempotency key from their places in a call; checks none of them. */
 
 import type { IncomingMessage } from 'node:http';
 import { canonicalJson, type Json, parseStrictJson } from '../json/json.ts';

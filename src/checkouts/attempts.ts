@@ -60,10 +60,7 @@ export interface Attempt {
 
 /** The end of one attempt at the backend. */
 export type AttemptEnd =
-  /**
-   * The requested document or a refusal below 500, which is kept. `opened`: the session of a
-   * create.
-   */
+  /** A document, or a refusal below 500: it is kept. `opened`: the session that a create made. */
   | { readonly kind: 'answer'; readonly answer: FinalAnswer; readonly opened?: string }
   /** Certainly nothing happened: no byte was sent, or the backend turned the gateway away. */
   | { readonly kind: 'not_executed'; readonly failure: Error }
@@ -372,9 +369,7 @@ function partsOf({ name, fingerprint, status }: AnswerContext): readonly (string
   return [name, fingerprint, status];
 }
 
-/**
- * The steps of a call in order. Subscribers get each one in the same turn: `{ step, operation }`.
- */
+/** The steps in order. Subscribers get each one in the same turn: `{ step, operation }`. */
 export type CheckoutStep =
   | 'before_claim'
   | 'after_claim'

@@ -62,10 +62,7 @@ export interface EarlierAttempt {
 
 /** The answer to a claim; the kinds are those of the payment ledger where both have them. */
 export type Claimed =
-  /**
-   * This attempt may call the backend. `earlier`: the attempt whose end this one must find out
-   * first.
-   */
+  /** This attempt may call the backend. `earlier`: its end must be found out first. */
   | { readonly kind: 'granted'; readonly fence: number; readonly earlier?: EarlierAttempt }
   /** Nothing is left to do: the status and the sealed body are the answer. */
   | { readonly kind: 'completed'; readonly status: number; readonly sealed: string }
@@ -123,9 +120,7 @@ export interface CheckoutClaims {
   release(hold: Hold): Promise<boolean>;
   /** Writes whose a session is; the first owner stays. False: it is another client's. */
   own(owning: Owning): Promise<boolean>;
-  /**
-   * Whose a session is. A question for its owner prolongs the time that the owner is remembered.
-   */
+  /** Whose a session is. A question by the owner prolongs how long the owner is remembered. */
   ownership(owning: Owning): Promise<Ownership>;
 }
 
@@ -138,10 +133,7 @@ export interface OpenEnd {
   readonly since: number;
 }
 
-/**
- * The youngest open end of a session. `name`: the one key of all open ends; undefined: they have
- * several.
- */
+/** The youngest open end of a session. `name`: the key of all open ends; undefined: several. */
 export interface SessionEnd extends OpenEnd {
   readonly name: string | undefined;
 }

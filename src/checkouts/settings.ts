@@ -20,9 +20,7 @@ export interface IdempotencySettings {
    * How long the owner of a session is remembered beyond the records of its calls, milliseconds.
    */
   readonly sessionKeepMs: number;
-  /**
-   * The secret of names and fingerprints. A new one frees every open claim and loses all owners.
-   */
+  /** HMAC key of names and fingerprints. A new one frees every open claim and loses all owners. */
   readonly secret: Uint8Array;
   /** The first seals, all of them open. */
   readonly keys: SealingKeys;

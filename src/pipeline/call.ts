@@ -59,9 +59,7 @@ export interface ReceivedCall {
   readonly left: Cancellation;
 }
 
-/**
- * The parts of a call to the backend's own address beside its input. Header names in lower case.
- */
+/** A call to the backend's own address: its parts beside the input. Header names in lower case. */
 export interface InPlaceCall {
   /** The URL that a challenge names; undefined: the invoke URL. */
   readonly url: string | undefined;
@@ -97,9 +95,7 @@ export interface Collecting {
 export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey'> {
   readonly stage: 'proven';
   readonly payment: Proof;
-  /**
-   * The offer that the proof accepts: the call pays and records it, and compares it with a mandate.
-   */
+  /** The offer that the proof accepts. It is paid, recorded and compared with a mandate. */
   readonly agreed: Agreed;
   /** The one name that the caller gave this payment, in whichever way (contract 4.4). */
   readonly idempotencyKey: string | undefined;

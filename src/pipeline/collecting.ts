@@ -70,7 +70,7 @@ export function createCollector(parts: CollectorParts): Collector {
   const { find, verifier, networkOf, catalogue, events, removed } = parts;
 
   /**
-   * The known payment of a call, and the call as it was paid, where its caller may have the answer.
+   * The known payment of a call, and the call as it was paid, if its caller may have the answer.
    */
   const known = async (call: Refusable): Promise<{ payment: KnownPayment; bought: Bought | undefined } | undefined> => {
     const { resourceId, channel, requestId, callId, proof, idempotencyKey } = call;
@@ -158,9 +158,7 @@ export function createCollector(parts: CollectorParts): Collector {
   };
 }
 
-/**
- * The call, if today's configuration serves it; undefined: it was refused before it was prepared.
- */
+/** The call, if today's configuration serves it; undefined: it was refused unprepared. */
 export function served(call: Refusable): PreparedCall | ProvenCall | undefined {
   return call.stage === 'prepared' || call.stage === 'proven' ? call : undefined;
 }

@@ -114,7 +114,7 @@ const SHOWN_VERSION = 16;
 
 /**
  * The other methods of A2A 1.0 (section 9.4), and why each is refused: no task is ever kept. The
- * profile `spec` answers ListTasks.
+ * profile `spec` answers ListTasks instead.
  */
 const OTHER_METHODS: ReadonlyMap<string, RefusalReason> = new Map([
   ['SendStreamingMessage', 'UNSUPPORTED_OPERATION'],

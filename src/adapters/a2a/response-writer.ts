@@ -102,9 +102,7 @@ export function deliveredData(content: AnswerContent): string {
   }
 }
 
-/**
- * The text for a model: the demand or the fault of the last proof, and the place of the payment.
- */
+/** The text for a model: the demand or the fault of a proof, and the place of the payment. */
 function howToPay({ refusal, message }: Challenge): string {
   return (
     `${refusal?.message ?? message} Sign one entry of accepts into a PaymentPayload and send the message again with it in ` +

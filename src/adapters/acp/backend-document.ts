@@ -208,10 +208,7 @@ export function hasRawHtml(markdown: string): boolean {
   return false;
 }
 
-/**
- * Tracks fenced code line by line. Behind the begin of a list or quotation only certain fences
- * count.
- */
+/** Tracks fenced code by lines. From the first list or quotation on only certain fences count. */
 class Fences {
   #open: { readonly mark: string; readonly length: number } | undefined;
   #trust: 'all' | 'unindented' | 'none' = 'all';

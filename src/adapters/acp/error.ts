@@ -1,6 +1,6 @@
 /**
- * The failures of the checkout service in the words of ACP: a closed list, and the reading of
- * thrown errors as one of it.
+ * The failures of the checkout service in the words of ACP: a closed list. Thrown errors of other
+ * kinds become one of them here.
  */
 
 import { asGatewayError, type ErrorCode, GatewayError, RETRY_AFTER_SECONDS } from '../../errors.ts';

@@ -197,9 +197,7 @@ function sendThrough(
   });
 }
 
-/**
- * `Sent`, writable: `sendAfter` counts the bytes of a paid answer that came and that it sent on.
- */
+/** `Sent`, writable: `sendAfter` counts the bytes of a paid answer that came and that left. */
 type Sending = { -readonly [Name in keyof Sent]: Sent[Name] };
 
 /**
@@ -274,10 +272,7 @@ async function drain(body: BackendAnswer['body']): Promise<void> {
 /** Carries the signed receipt of a mandate (ap2 13). */
 const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
-/**
- * Bytes of the fields of a repeated answer, an answer in place and a trailer, beside the usual
- * ones.
- */
+/** Bytes that a repeated answer, an answer in place and a trailer add to the usual fields. */
 const BESIDE = fieldsBytes({
   'idempotent-replayed': 'true',
   'accept-ranges': 'none',

@@ -152,10 +152,7 @@ interface ToolReading {
   readonly read?: ((input: JsonObject) => JsonObject) | undefined;
 }
 
-/**
- * Resources under the names of their tools. `byName` has tools with another name than their id, or
- * with renamed arguments, under name and id.
- */
+/** Resources under the names of their tools. `byName`: tools with a changed name or arguments. */
 function toolsOf(offered: readonly ListedResource[]): {
   readonly tools: readonly ListedResource[];
   readonly byName: ReadonlyMap<string, ToolReading>;

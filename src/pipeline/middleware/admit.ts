@@ -58,10 +58,7 @@ export function countUntilClosed(lifecycle: Pick<Lifecycle, 'begin'>): RequestHa
   };
 }
 
-/**
- * Refuses a call that was held for too long. Calls without a proof got their offer before this
- * step.
- */
+/** Refuses a call that was held for too long. Calls without a proof got their offer earlier. */
 export function holdWhileFenced(fence: Pick<Fence, 'up' | 'pass'>): RequestHandler {
   return function holdWhileFencedMiddleware(_req, _res, next) {
     if (fence.up()) return held(fence, next);

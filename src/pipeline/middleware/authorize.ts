@@ -198,8 +198,8 @@ function usedMandate(
   const stored = record.mandate === undefined ? undefined : readStoredMandate(record.mandate);
   if (stored === undefined || mandated === undefined) return undefined;
   const presented = mandated.kind === 'accepted' ? mandated : mandated.reference;
-  // This payment used up no other mandate, and a mandate with other disclosures is not the checked
-  // one.
+  // This payment used up no other mandate, and with other disclosures it is not the mandate that
+  // was checked.
   const { reference, referenceSdHash } = stored;
   const isSame = presented?.reference === reference && presented.referenceSdHash === referenceSdHash;
   const { requestId: id, transaction } = record;

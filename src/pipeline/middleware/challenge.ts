@@ -46,9 +46,7 @@ export function challenge(selling: Selling, mandates?: MandateService): RequestH
   };
 }
 
-/**
- * The right form of a proof, by the reason of contract 1.3. Other reasons come from facilitators.
- */
+/** The right form, by the reason of contract 1.3. Other reasons come from facilitators. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_payload', 'it must be the JSON of one x402 v2 PaymentPayload, as base64 where text is carried'],
   ['invalid_x402_version', 'x402Version must be 2, over HTTP in the header PAYMENT-SIGNATURE'],

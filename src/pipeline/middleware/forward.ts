@@ -81,9 +81,7 @@ async function finishMandate(res: Response, call: FundedCall, requestWritten: bo
   if (!requestWritten) advanceCall(res, unauthorized);
 }
 
-/**
- * Largest body of a failed answer that the caller is told, and largest headers beside it, bytes.
- */
+/** Largest body of a failed answer that callers get, and largest headers beside it, bytes. */
 const MOST_BYTES = 4_096;
 /** Only the gateway asks for money, so the terms of a backend are not shown. */
 const PAYMENT_REQUIRED_STATUS = 402;

@@ -57,18 +57,13 @@ export interface AccessRecord {
   passed: true | undefined;
   /** The operation of a checkout call, which has no resource; noted once its caller is known. */
   operation: string | undefined;
-  /**
-   * The outcome of the answer that the gateway began; absent before it, and for successes of no
-   * call.
-   */
+  /** The outcome of the answer that began; absent before, and for successes that are no call's. */
   outcome: Outcome | undefined;
   /** Why a mandate was refused, from the closed list of ap2 8; absent for other outcomes. */
   reason: string | undefined;
   /** Why the backend did not deliver, and which operation; absent for other calls. */
   backend: BackendFault | undefined;
-  /**
-   * The transaction that settled the stated payment, or may have settled it; absent without one.
-   */
+  /** The transaction that settled the stated payment, or may have; absent without one. */
   transaction: string | undefined;
   /** Why a payment was refused (contract 1.3); absent for other answers. */
   refusal: string | undefined;

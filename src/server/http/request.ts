@@ -111,9 +111,7 @@ export function rawPath(target: string): string {
   return at === -1 ? path : path.slice(0, at);
 }
 
-/**
- * The rest of a raw path behind the mount, empty or from its slash on; undefined if not below it.
- */
+/** The rest of a raw path behind the mount, empty or from its slash on; undefined if not below. */
 export function belowMount(mountPath: string, path: string): string | undefined {
   if (!path.startsWith(mountPath)) return undefined;
   return path.length === mountPath.length || path[mountPath.length] === '/' ? path.slice(mountPath.length) : undefined;
@@ -268,10 +266,7 @@ const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[([0-9a-f:.]+)\])(?::(\d{1,5
 const MAX_HOST_LENGTH = 260;
 const MAX_PORT = 65_535;
 
-/**
- * The fault of a Host that names no host: sites write links from it, and caches keep them. An empty
- * Host has none.
- */
+/** Refuses a Host that names no host: sites and caches keep links made from it. Empty passes. */
 function hostFault(host = ''): FramingFault | undefined {
   if (host === '') return undefined;
   const [matched, address, port = '1'] = (host.length <= MAX_HOST_LENGTH && HOST.exec(host)) || [];
@@ -443,9 +438,7 @@ function isUtf8(contentType: string): boolean {
   return charset === undefined || charset === 'utf-8' || charset === 'utf8';
 }
 
-/**
- * The key of a mark on the request itself: a WeakMap of requests costs more in garbage collections.
- */
+/** The key of a mark on the request itself: a WeakMap costs more in garbage collections. */
 const RELAYED = Symbol('its body is relayed');
 
 interface Noted extends IncomingMessage {

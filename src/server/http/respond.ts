@@ -145,10 +145,7 @@ class ClientGone {
 /** The largest body that is copied into one piece with its head, bytes. */
 export const COPIED_BYTES = 16_384;
 
-/**
- * A string goes out in one write with the head; for more bytes a second write is cheaper than a
- * copy.
- */
+/** A string goes out in one write with the head; for more bytes a second write costs less. */
 export function endWith(res: ServerResponse, bytes: Uint8Array): void {
   if (bytes.byteLength > COPIED_BYTES) res.end(bytes);
   else res.end(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'), 'latin1');

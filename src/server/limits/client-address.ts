@@ -67,10 +67,7 @@ function forwardedFor(
   return client;
 }
 
-/**
- * The network of an address; undefined for any other text. An IPv4-mapped IPv6 address is an IPv4
- * address.
- */
+/** The network of an address; undefined for other texts. An IPv4-mapped address counts as IPv4. */
 export function networkOf(address: string): string | undefined {
   if (isIPv4(address)) return address;
   if (!isIPv6(address)) return undefined;

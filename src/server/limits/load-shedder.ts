@@ -105,19 +105,13 @@ interface LoadShedderParts {
   /** Whether the head of a request carries a payment proof. */
   readonly carriesProof: (req: IncomingMessage) => boolean;
   readonly proofs: Pick<ProofStanding, 'networkOf' | 'of'>;
-  /**
-   * Tells apart calls at the backend's own address and requests that pass; undefined: neither
-   * exists.
-   */
+  /** Tells calls at the backend's own address from passed requests; undefined: neither exists. */
   readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
   /** Called with what was shed since the last time, at most once in REPORT_MS. */
   readonly onShed: (shed: ShedCount) => void;
   /** Called with the number of slots that outlived the longest call and are free again. */
   readonly onLost: (slots: number) => void;
-  /**
-   * The share of the time that the event loop worked since the last call; of this process by
-   * default.
-   */
+  /** The share of time that the event loop worked since the last call; default: this process. */
   readonly busy?: () => number;
 }
 

@@ -112,9 +112,7 @@ function takesSlot(kind: string): boolean {
 interface CallLimitParts {
   /** Called for each call, because a reload may change it. */
   readonly maxInFlight: number | (() => number);
-  /**
-   * Counts waiting calls as work that must end before the process does; the result notes its end.
-   */
+  /** Counts waiting calls as work that must end before the process; the result notes its end. */
   readonly work: () => () => void;
   /** That of this thread unless given. */
   readonly runtime?: Runtime;
@@ -150,9 +148,7 @@ export class CallLimit {
 
   /** Calls that may be in flight. */
   #limit = Number.POSITIVE_INFINITY;
-  /**
-   * Since the last judgement: whether a call met the limit, most calls in flight, how many ended.
-   */
+  /** Since the last judgement: whether a call met the limit, most in flight, how many ended. */
   #reached = false;
   #most = 0;
   #ended = 0;

@@ -225,8 +225,7 @@ export class Connection {
   /** The answer is closed. */
   readonly #closed = (): void => {
     if (this.#answer?.req.complete === true) this.#answer = undefined;
-    // The next request begins in another turn of the event loop, so that other connections have
-    // turns.
+    // The next request begins in another turn of the event loop: other connections have theirs.
     if (this.#waiting.length > 0) setImmediate(this.#readOn);
   };
 
@@ -323,10 +322,7 @@ export class Room {
     return undefined;
   }
 
-  /**
-   * Counts the bytes of a connection; beyond MAX_WAITING_BYTES cuts connections with the most
-   * bytes.
-   */
+  /** Counts the bytes of a connection; cuts those with the most bytes when all hold too many. */
   #bound(connection: Connection): void {
     this.#count(connection);
     if (this.#bytes <= MAX_WAITING_BYTES) return;

@@ -72,9 +72,7 @@ export interface ListenerParts {
   readonly maxConnections?: () => number;
   readonly sharesClients?: () => boolean;
   readonly silentMs?: number;
-  /**
-   * Present if requests are relayed: their bodies may take longer than bodies that are read here.
-   */
+  /** Present if requests are relayed: their bodies may take longer than bodies read here. */
   readonly relay?: RelayParts | undefined;
   /** How long a body may take that is read here, milliseconds. */
   readonly requestTimeout?: number;
