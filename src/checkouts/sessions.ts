@@ -24,7 +24,7 @@ export interface Sessions {
   open(clientId: string, sessionId: string): Promise<Opened>;
 }
 
-/** What a client may do with a session. */
+/** The access of a client to a session. */
 export type Access =
   | { readonly kind: 'granted' }
   /** For this client there is none. `other`: it is another client's; `none`: no owner is known. */

@@ -12,7 +12,7 @@ export interface AcpClient {
   readonly tokens: readonly string[];
 }
 
-/** How the gateway recognises repeated calls, and what it keeps for them. */
+/** The rules by which the gateway recognises repeated calls and keeps their answers. */
 export interface IdempotencySettings {
   /** How long an answer is kept, milliseconds; at least 24 hours. */
   readonly retentionMs: number;

@@ -219,7 +219,7 @@ function paymentPage(
   return (url) => head + escapedHtml(command(url)) + tail;
 }
 
-/** As the official client is called; the text of a URL has no quotes and no line breaks. */
+/** A call of the official client. The text of a URL has no line breaks; its quotes are encoded. */
 function command(url: string): string {
   return `const pay = wrapFetchWithPayment(fetch, client);\nawait pay('${url.replaceAll("'", '%27')}');`;
 }

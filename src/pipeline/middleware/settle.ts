@@ -139,7 +139,7 @@ function purchaseOf(
   return { call, mandate, request };
 }
 
-/** How the backend answers a call before its money moves, where that is agreed. */
+/** The work of the backend before the money of a call moves, where that is agreed. */
 function workFirst(
   req: Request,
   call: ProvenCall,

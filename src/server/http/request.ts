@@ -168,7 +168,7 @@ export const SINGLE_FIELDS: readonly string[] = [
 ];
 /** Each field has a bit, in the sets below. */
 const SINGLE_BITS = SINGLE_FIELDS.map((field, index) => ({ field, bit: 1 << index }));
-/** The same by the length of the name. */
+/** The fields and their bits by the length of the name. */
 const SINGLE_BY_LENGTH: readonly (readonly { readonly field: string; readonly bit: number }[] | undefined)[] =
   Array.from({ length: Math.max(...SINGLE_FIELDS.map(({ length }) => length)) + 1 }, (_, length) => {
     const ofLength = SINGLE_BITS.filter(({ field }) => field.length === length);

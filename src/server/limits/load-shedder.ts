@@ -281,7 +281,7 @@ export class ProofStanding {
     return this.#networkOf(req);
   }
 
-  /** How a request that must wait stands. */
+  /** The standing of a request that must wait, which uses up one of those that go first. */
   of({ socket }: IncomingMessage, network: string): Standing {
     const left = this.#connections.get(socket);
     if (left === 0) return 'failed';

@@ -73,7 +73,7 @@ export const BUSY = 0.75;
 /** The weight of one judgement in the share of busy time, which so covers about half a second. */
 const BUSY_WEIGHT = 0.05;
 
-/** What the limit needs of the runtime; a simulation brings its own. */
+/** The parts of the runtime that the limit needs; a simulation brings its own. */
 export interface Runtime extends Time {
   /** Milliseconds that this thread was on a core: a core that others take is no work. */
   worked(): number;
@@ -395,7 +395,10 @@ export class Slots {
 
 /** How long an answer of a free call waits for memory before its call is refused, milliseconds. */
 export const FREE_WAIT_MS = 2_000;
-/** The same for a paid call: a third of the time that a reader may hold a backend back. */
+/**
+ * How long an answer of a paid call waits for memory: a third of the time that a reader may hold a
+ * backend back, milliseconds.
+ */
 export const PAID_WAIT_MS = 20_000;
 
 /** Its places are bytes. */

@@ -269,7 +269,7 @@ interface RoomParts {
  */
 export class Room {
   readonly #parts: RoomParts;
-  /** By their last request. */
+  /** In the order of their last requests, the longest ago first. */
   readonly #open = new LinkedList<Connection>();
   readonly #shares: Places;
   #bytes = 0;
