@@ -1,4 +1,4 @@
-/** Where a call may carry its proof, mandate and idempotency key; none of them is checked here. */
+/** Reads proof, mandate and idempotency key from their places in a call; checks none of them. */
 
 import type { IncomingMessage } from 'node:http';
 import { canonicalJson, type Json, parseStrictJson } from '../json/json.ts';
@@ -15,8 +15,8 @@ const X_PAYMENT = 'x-payment';
 const NO_MANDATE: CarriedMandate = { kind: 'none' };
 
 /**
- * The proof in the header of the HTTP transport. A client of version 1 is told so: without a word
- * it would send the same again.
+ * The proof in the header of the HTTP transport. `version_1`: the refusal names the version,
+ * because the client would else send the same again.
  */
 export function carriedProof(req: IncomingMessage): CarriedProof {
   const header = readHeader(req, PAYMENT_SIGNATURE);

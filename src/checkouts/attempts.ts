@@ -1,7 +1,7 @@
 /**
  * Takes a granted claim to its end: reads the session back where an earlier attempt may have
  * happened, calls the backend, keeps the answer. machine.ts calls it for each granted claim; the
- * ACP adapter brings the work at the backend.
+ * ACP adapter makes the calls to the backend (`Work`).
  */
 
 import { channel } from 'node:diagnostics_channel';
@@ -29,7 +29,7 @@ import {
   unknownKeepMs,
 } from './settings.ts';
 
-/** A call with a key, as far as it decides what counts as the same call. */
+/** A call with a key: the parts that decide whether another call is the same. */
 export interface KeyedCall {
   readonly clientId: string;
   readonly operation: KeyedOperation;
@@ -58,9 +58,9 @@ export interface Attempt {
   readonly number: number;
 }
 
-/** What came of one attempt at the backend. */
+/** The end of one attempt at the backend. */
 export type AttemptEnd =
-  /** What was asked for, or a refusal below 500: it is kept. `opened`: the session that it made. */
+  /** A document, or a refusal below 500: it is kept. `opened`: the session that a create made. */
   | { readonly kind: 'answer'; readonly answer: FinalAnswer; readonly opened?: string }
   /** Certainly nothing happened: no byte was sent, or the backend turned the gateway away. */
   | { readonly kind: 'not_executed'; readonly failure: Error }
@@ -73,7 +73,7 @@ export interface FinalAnswer {
   readonly body: Uint8Array;
 }
 
-/** What the session shows of an attempt whose end is unknown (acp 12.5). */
+/** The trace in the session of an attempt whose end is unknown (acp 12.5). */
 export type ReadBack =
   | { readonly kind: 'happened'; readonly answer: FinalAnswer }
   /** The backend works on it. */
@@ -129,13 +129,13 @@ export interface ClaimWatch {
 
 /** How often a lease that became too short is renewed before the call is given up. */
 const RENEWALS = 2;
-/** When the attempt that took over will have answered, seconds. */
+/** The time in which the attempt that took over is expected to answer, seconds. */
 const FENCED_RETRY_S = 1;
 /** The status by which a backend reports that the session or the key is at work. */
 const CONFLICT = 409;
-/** The backend answered, though not in a way that shows what happened. */
+/** The backend answered, so no late effect follows; the answer does not count as the end. */
 const ANSWERED: ReadonlySet<Unknown> = new Set(['status', 'invalid_document', 'unowned']);
-/** The attempt runs no longer: the backend answered, then or long ago. */
+/** The attempt runs no longer: the backend answered. */
 const OVER: ReadonlySet<Unknown> = new Set([...ANSWERED, 'unopened']);
 const NOTHING_TO_READ: ReadBack = { kind: 'not_happened' };
 
@@ -157,7 +157,6 @@ type Granted = Extract<Claimed, { readonly kind: 'granted' }>;
 /** `lost`: the claim was lost before the backend was called, and this is the store's answer now. */
 type AttemptResult = KeyedEnd | { readonly kind: 'lost'; readonly reply: ClaimReply };
 
-/** What attempts work with. */
 interface AttemptTools {
   readonly commands: ReturnType<typeof createClaimCommands>;
   readonly seal: AnswerSeal;
@@ -176,7 +175,8 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
   const unknownMs = unknownKeepMs(settings.retentionMs);
 
   /**
-   * An earlier attempt may have happened: the session shows it, where it moves money (acp 12.5).
+   * Goes on after an earlier attempt that may have happened: for operations that move money, the
+   * session shows whether it did (acp 12.5).
    */
   const resume = async (
     run: Run,
@@ -237,9 +237,9 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
   };
 
   /**
-   * Undefined: the session is the caller's. It becomes that before its answer is kept: when the
-   * process dies in between, no caller knows the session, and the next attempt of the key asks the
-   * backend again and makes the session that comes its own.
+   * Stores the caller as the session's owner; undefined: done. The owner is stored before the
+   * answer is kept: when the process dies in between, no caller knows the session, and the next
+   * attempt of the key asks the backend again and stores the owner of the session that it gets.
    */
   const own = async (run: Run, hold: Hold, sessionId: string): Promise<KeyedEnd | undefined> => {
     const opened = await run.own(sessionId);
@@ -255,12 +255,12 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
   const refused = async (run: Run, hold: Hold, earlier: EarlierAttempt, answer: FinalAnswer): Promise<KeyedEnd> => {
     const read = (await run.work.readBack?.()) ?? NOTHING_TO_READ;
     if (read.kind === 'happened') return conclude(run, hold, read.answer, 'session');
-    // Where the backend goes by keys, its refusal covers the first attempt as well.
+    // The refusal of a backend that goes by keys covers the first attempt as well.
     const settled =
       read.kind === 'not_happened' || (read.kind === 'unreadable' && mayRunAgain(run.operation, read.kind, earlier));
     if (!settled) return wait(run, hold, earlier, read.kind);
     if (answer.status !== CONFLICT) return conclude(run, hold, answer, 'backend');
-    // The caller gets it, but a kept one would hide the end of the first attempt.
+    // The caller gets the 409, but a kept 409 would hide the end of the first attempt.
     await commands.release(hold);
     return { kind: 'answered', answer, from: 'backend' };
   };
@@ -288,8 +288,8 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
     earlier: EarlierAttempt,
     read: Exclude<ReadBack['kind'], 'happened'>,
   ): Promise<KeyedEnd> => {
-    // An attempt that has only read ends nothing: the earlier one counts as before, with its own
-    // key. But where the backend works on it now, the settle window begins anew.
+    // An attempt that has only read the session leaves the earlier one as it was, with its own key.
+    // But where the backend works on the session now, the settle window begins anew.
     const anew = !earlier.otherKey || settings.merchant === 'read-back-only';
     if (read === 'in_progress' && anew) await commands.unknown(hold, { why: 'in_progress', keepMs: unknownMs });
     else await commands.release(hold);
@@ -311,8 +311,8 @@ export function createAttempts({ commands, seal, watch, time, settings, longestT
     earlier: EarlierAttempt,
   ): boolean => {
     if (mustSettle(operation, earlier)) return read === 'not_happened' && earlier.sinceMs > settleMs;
-    // Without a look only where the backend knows the earlier attempt by the same key, and was
-    // never known to have ended it.
+    // With an unreadable session, only where the backend knows the earlier attempt by the same key,
+    // and is not known to have ended it.
     const known = settings.merchant === 'derived-key' && !earlier.otherKey && earlier.why !== 'unopened';
     return read === 'not_happened' || known;
   };
@@ -341,7 +341,7 @@ function isSameGrant(answer: Claimed, { fence, earlier }: Granted): boolean {
   return (answer.earlier === undefined) === (earlier === undefined);
 }
 
-/** What a sealed answer belongs to. It opens nowhere else. */
+/** The record that a sealed answer belongs to. The answer opens with no other record. */
 interface AnswerContext {
   /** The record's name. */
   readonly name: string;
@@ -369,7 +369,7 @@ function partsOf({ name, fingerprint, status }: AnswerContext): readonly (string
   return [name, fingerprint, status];
 }
 
-/** In order. Subscribers of the channel get each one in the same turn: `{ step, operation }`. */
+/** The steps in order. Subscribers get each one in the same turn: `{ step, operation }`. */
 export type CheckoutStep =
   | 'before_claim'
   | 'after_claim'

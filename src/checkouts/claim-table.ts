@@ -62,9 +62,7 @@ export interface EarlierAttempt {
 
 /** The answer to a claim; the kinds are those of the payment ledger where both have them. */
 export type Claimed =
-  /**
-   * This attempt may call the backend. `earlier`: it must find out first what became of that one.
-   */
+  /** This attempt may call the backend. `earlier`: its end must be found out first. */
   | { readonly kind: 'granted'; readonly fence: number; readonly earlier?: EarlierAttempt }
   /** Nothing is left to do: the status and the sealed body are the answer. */
   | { readonly kind: 'completed'; readonly status: number; readonly sealed: string }
@@ -122,7 +120,7 @@ export interface CheckoutClaims {
   release(hold: Hold): Promise<boolean>;
   /** Writes whose a session is; the first owner stays. False: it is another client's. */
   own(owning: Owning): Promise<boolean>;
-  /** Whose a session is. Being asked by its owner prolongs how long that is remembered. */
+  /** Whose a session is. A question by the owner prolongs how long the owner is remembered. */
   ownership(owning: Owning): Promise<Ownership>;
 }
 
@@ -135,7 +133,7 @@ export interface OpenEnd {
   readonly since: number;
 }
 
-/** The youngest open end of a session. `name`: the key of all of them; undefined: several keys. */
+/** The youngest open end of a session. `name`: the key of all open ends; undefined: several. */
 export interface SessionEnd extends OpenEnd {
   readonly name: string | undefined;
 }
@@ -151,7 +149,7 @@ interface Attempted<State, End> {
   readonly began: number;
   /** End of its lease, while it runs. */
   readonly leaseUntil: number;
-  /** The unknown end: in P of attempts before it, in U of any. */
+  /** The unknown end: in P of earlier attempts, in U of any attempt. */
   readonly open: End | undefined;
   /** From then on the record does not count. */
   readonly ends: number;
@@ -172,7 +170,7 @@ export interface LockRecord extends Attempted<'P' | 'U', SessionEnd> {
   readonly name: string;
 }
 
-/** What is stored of a key and of its session; no lock when the operation has none. */
+/** The stored record of a key and lock of its session; no lock when the operation has none. */
 export interface Standing {
   readonly record: ClaimRecord | undefined;
   readonly lock: LockRecord | undefined;
@@ -384,7 +382,7 @@ function lostRecord({ fingerprint, owner, fence }: Hold, now: number): ClaimReco
   return { state: 'P', fingerprint, owner, fence, ...times, open: undefined, answer: undefined };
 }
 
-/** The lock of such an attempt, when no other attempt holds the session. */
+/** The lock of an attempt that the store lost, when no other attempt holds the session. */
 function lostLock({ name, owner, fence }: Hold, now: number): LockRecord {
   return { state: 'P', name, owner, fence, began: now, leaseUntil: now, ends: now, open: undefined };
 }

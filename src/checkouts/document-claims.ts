@@ -25,8 +25,8 @@ const lockKey = (name: string): string => `acp:lock:${name}`;
 const ownerKey = (session: string): string => `acp:own:${session}`;
 
 /**
- * A failover that forgot a claim or an answer would make it twice, so a replica has it before the
- * backend is called and before the caller is answered.
+ * A failover that forgot a claim or an answer would make the call twice, so a replica has the claim
+ * before the backend is called, and the answer before the caller is answered.
  */
 export function documentClaims(transact: Transact): CheckoutClaims {
   const onOwner = <Answer>(

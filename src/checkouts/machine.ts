@@ -31,7 +31,6 @@ const OWNER_BYTES = 16;
 const ROUNDS = 3;
 const GIVEN_UP: ClaimReply = { kind: 'unavailable', cause: new Error('the claim changed hands too often') };
 
-/** What the machine works with. */
 interface IdempotencyOptions {
   readonly claims: CheckoutClaims;
   readonly sessions: Pick<Sessions, 'open'>;
@@ -47,7 +46,7 @@ interface IdempotencyOptions {
 /**
  * The attempt that holds the claim calls the backend, and keeps the answer before it goes out;
  * every other call gets the kept answer, or has to come again. A caller that leaves stops nothing:
- * a call that began is ended.
+ * a call that began goes on to its end.
  */
 export function createIdempotency(options: IdempotencyOptions) {
   const { sessions, settings, deploymentId, watch } = options;

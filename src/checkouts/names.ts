@@ -59,9 +59,9 @@ export function ownershipNamesOf(
 }
 
 /**
- * What makes two bodies the same (acp 12.2): equal as JSON values, so the order of members and
- * `1.0` for `1` do not count, and null is not absence. Keyed, because a body of few possible values
- * could be guessed from a bare digest.
+ * A digest that is equal for the same bodies (acp 12.2): those equal as JSON values, so the order
+ * of members and `1.0` for `1` do not count, and null is not absence. It is keyed, because a body
+ * of few possible values could be guessed from a bare digest.
  */
 export function fingerprintOf(secret: Uint8Array, body: Json): string {
   return createHmac('sha256', secret).update(canonicalJson(body)).digest('base64url');

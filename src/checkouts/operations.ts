@@ -19,7 +19,7 @@ export type KeyedOperation = Exclude<Operation, 'getCheckoutSession'>;
 /** The one version served: `API-Version`, `protocol.version`, the adapter's `supportedSpec`. */
 export const ACP_VERSION = '2026-04-17';
 
-/** Where agents look for the service, at the root of the origin. */
+/** The path at which agents look for the service, at the root of the origin. */
 export const DISCOVERY_PATH = '/.well-known/acp.json';
 
 /** An operation, independent of the backend's own paths. */

@@ -1,7 +1,7 @@
 /**
- * Whose checkout sessions are: a session belongs to the client that opened it, and does not exist
- * for others. The adapter asks before each call of a session; a create writes the owner of its
- * session.
+ * The owners of checkout sessions: a session belongs to the client that opened it, and does not
+ * exist for others. The adapter asks before each call of a session; a create writes the owner of
+ * its session.
  */
 
 import type { Time } from '../time/time.ts';
@@ -12,8 +12,8 @@ import { type IdempotencySettings, unknownKeepMs } from './settings.ts';
 /** Before a command goes out again, milliseconds: a broken connection is back by then. */
 const PAUSE_MS = 200;
 /**
- * The part of its time that may be over before a use begins it anew, so that most calls write
- * nothing.
+ * The part of a session's time that may be over before a use begins the time anew, so that most
+ * calls write nothing.
  */
 const RENEWED_AFTER = 1 / 16;
 
@@ -24,7 +24,7 @@ export interface Sessions {
   open(clientId: string, sessionId: string): Promise<Opened>;
 }
 
-/** What a client may do with a session. */
+/** The access of a client to a session. */
 export type Access =
   | { readonly kind: 'granted' }
   /** For this client there is none. `other`: it is another client's; `none`: no owner is known. */
@@ -32,7 +32,7 @@ export type Access =
   /** The store gave no answer, and the owner must not be guessed. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
-/** What came of a session that the backend opened. */
+/** The result for a session that the backend opened. */
 export type Opened =
   | { readonly kind: 'owned' }
   /** It is another client's, so this one must not see it. */
@@ -40,14 +40,13 @@ export type Opened =
   /** No client could ever use it: the store did not take its owner. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
-/** What decides whose sessions are. */
 interface SessionOptions {
   readonly claims: Pick<CheckoutClaims, 'own' | 'ownership'>;
   readonly settings: Pick<IdempotencySettings, 'secret' | 'retentionMs' | 'sessionKeepMs'>;
   readonly deploymentId: string;
   /**
-   * Whether a session without a known owner may be asked of the backend: a single client owns it;
-   * of several, a backend that is sent the client and looks at it decides.
+   * Whether the backend is asked for a session without a known owner: a single client owns it;
+   * among several clients a backend that checks `Agent-Commerce-Client` decides.
    */
   readonly servesUnknown: boolean;
   readonly time: Time;

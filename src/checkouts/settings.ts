@@ -12,7 +12,7 @@ export interface AcpClient {
   readonly tokens: readonly string[];
 }
 
-/** How the gateway recognises repeated calls, and what it keeps for them. */
+/** The rules by which the gateway recognises repeated calls and keeps their answers. */
 export interface IdempotencySettings {
   /** How long an answer is kept, milliseconds; at least 24 hours. */
   readonly retentionMs: number;
@@ -20,7 +20,7 @@ export interface IdempotencySettings {
    * How long the owner of a session is remembered beyond the records of its calls, milliseconds.
    */
   readonly sessionKeepMs: number;
-  /** Of names and fingerprints. Changing it frees every open claim and loses all owners. */
+  /** HMAC key of names and fingerprints. A new one frees every open claim and loses all owners. */
   readonly secret: Uint8Array;
   /** The first seals, all of them open. */
   readonly keys: SealingKeys;
@@ -116,7 +116,7 @@ export function unknownKeepMs(retentionMs: number): number {
 
 /**
  * How long after the begin of an attempt with an unknown end its effect may still come,
- * milliseconds: for a backend that looks at no key the operation does not run again before (acp
+ * milliseconds: at a backend that looks at no key the operation does not run again until then (acp
  * 12.5).
  */
 export function settleWindowMs(longestTimeoutMs: number): number {

@@ -1,6 +1,6 @@
 /**
- * What travels through the middleware: one call, stage by stage, from the adapter that received it
- * to the answer. Below the types: how a middleware reads and advances it, and what became of it.
+ * The call that passes through the middleware, stage by stage, from the adapter that received it to
+ * the answer. The functions below the types read and advance a call, and tell its outcome.
  */
 
 import type { Response } from 'express';
@@ -31,11 +31,11 @@ import type { ReceiptAuthorization } from '../receipts/receipt.ts';
 import type { Resource } from '../resources/resource.ts';
 import { accessRecordOf, note, noteOutcome, notePayment, type Outcome } from '../server/http/access-record.ts';
 
-/** What an adapter read from its protocol's message, in no protocol's words. */
+/** A call as an adapter read it, without the words of any protocol. */
 export interface ReceivedCall {
   readonly stage: 'received';
   readonly requestId: string;
-  /** The gateway's own name for this call (call-id.ts). */
+  /** The gateway's own name for this call (`newCallId`). */
   readonly callId: string;
   readonly channel: Channel;
   readonly resourceId: string;
@@ -59,11 +59,11 @@ export interface ReceivedCall {
   readonly left: Cancellation;
 }
 
-/** What a call to the backend's own address has beside its input. Header names in lower case. */
+/** A call to the backend's own address: its parts beside the input. Header names in lower case. */
 export interface InPlaceCall {
-  /** What a challenge names; undefined: the invoke URL. */
+  /** The URL that a challenge names; undefined: the invoke URL. */
   readonly url: string | undefined;
-  /** Those that `backend.originHeaders` names: part of what is bought, and never logged. */
+  /** The headers that `backend.originHeaders` names: part of the purchase, and never logged. */
   readonly callerHeaders: Readonly<Record<string, string>>;
   /** Preconditions and ranges; none where the answer is paid for, because it is always whole. */
   readonly conditions: Readonly<Record<string, string>>;
@@ -79,15 +79,15 @@ export interface ResolvedCall extends Omit<ReceivedCall, 'stage'> {
 /** The input is valid and the backend request is built: only money and the backend can fail now. */
 export interface PreparedCall extends Omit<ResolvedCall, 'stage' | 'resource'> {
   readonly stage: 'prepared';
-  /** What of the resource counts once the request is built. */
+  /** The parts of the resource that count once the request is built. */
   readonly resource: Pick<Resource, 'id' | 'name' | 'pricing' | 'authorization' | 'backend'>;
   readonly request: BackendRequest;
 }
 
-/** The call as it was refused, although its proof has a record. */
+/** A refused call whose proof has a record, as it was before it began to collect. */
 export interface Collecting {
   readonly before: ReceivedCall | ResolvedCall | PreparedCall | ProvenCall;
-  /** Answers the call with its refusal, or throws that. */
+  /** Answers the call with its refusal, or throws the refusal. */
   readonly refuse: (answer: NoRecord) => void;
 }
 
@@ -95,22 +95,22 @@ export interface Collecting {
 export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey'> {
   readonly stage: 'proven';
   readonly payment: Proof;
-  /** The offer that the proof accepts: what is paid, recorded and compared with a mandate. */
+  /** The offer that the proof accepts. It is paid, recorded and compared with a mandate. */
   readonly agreed: Agreed;
   /** The one name that the caller gave this payment, in whichever way (contract 4.4). */
   readonly idempotencyKey: string | undefined;
   /** The token of the 402 that came back with the proof: the buyer's secret (contract 4.5). */
   readonly token: ReadToken | undefined;
-  /** What speaks against a new settlement, where a record or the chain has to answer. */
+  /** The reason against a new settlement, where a record or the chain has to answer. */
   readonly refusal: string | undefined;
   /** Absent for a call that is not refused. */
   readonly collecting?: Collecting;
   /**
-   * Absent where no mandate is required, and before the check of it. A payment that is known was
-   * admitted under the mandate that came then, so a refused one is no matter (ap2 11).
+   * Absent where no mandate is required, and before its check. A known payment was admitted under
+   * an earlier mandate, so a refusal of this one does not stop it (ap2 11).
    */
   readonly mandated?: MandateVerdict;
-  /** What a failure has to state about money that moved, or may have moved. */
+  /** The statement of a failure about money that moved, or may have moved. */
   readonly annotations?: PaymentAnnotations;
 }
 
@@ -126,7 +126,10 @@ export interface FundedCall extends Omit<PreparedCall, 'stage'> {
 export interface UsedMandate {
   /** Its part of the gateway's own receipt. */
   readonly summary: ReceiptAuthorization;
-  /** A signed JWT for the caller (ap2 13), if this call presents what admitted its payment. */
+  /**
+   * A signed JWT for the caller (ap2 13), if this call presents the mandate that admitted its
+   * payment.
+   */
   readonly receipt: string | undefined;
   /**
    * Ends the use of a free call, once. The use of a paid call ends with its payment. Never rejects.
@@ -160,32 +163,32 @@ export type Stage = Call['stage'];
 type CallAt<S extends Stage> = Extract<Call, { readonly stage: S }>;
 
 /**
- * Writes outcomes in the words of one protocol. Each call uses exactly one of these methods, or
- * `failed` after a broken relay.
+ * Writes outcomes in the words of one protocol. A call uses at most one of these methods, or
+ * `failed` after an unfinished `relay`.
  */
 export interface ResponseWriter {
   /** Largest answer of the backend that this protocol can carry, bytes. */
   readonly maxAnswerBytes: number;
   paymentRequired(challenge: Challenge, payment?: PaymentResponse): void;
   failed(error: GatewayError, context: PaymentAnnotations & { readonly resourceId?: string }): void;
-  /** Streams the backend's answer on. Always reads the answer to its end. */
+  /** Sends the backend's answer on. Reads it to its end, except for a HEAD or the result `busy`. */
   relay(answer: BackendAnswer, options: RelayOptions): Promise<Relayed>;
 }
 
-/** What an answer states beside its outcome: about the payment, and about the mandate. */
+/** The statements of an answer beside its outcome: about the payment, and about the mandate. */
 export interface PaymentAnnotations {
   readonly payment?: PaymentResponse;
   /** A signed JWT (ap2 13). */
   readonly mandateReceipt?: string;
 }
 
-/** What a relay gets beside the answer. */
+/** The parts that a relay gets beside the answer. */
 export interface RelayOptions extends PaymentAnnotations {
-  /** It was delivered before. */
+  /** The answer was delivered before. */
   readonly replayed?: boolean;
   /**
-   * Signs what is delivered: a compact JWS for the buyer. Call it at most once, when the answer has
-   * been read to its end.
+   * Signs the delivery: a compact JWS for the buyer. Call it at most once, when the answer has been
+   * read to its end.
    */
   readonly statement?: () => string | undefined;
   /** Called once, when the first byte is there; true: it may leave. Never rejects. */
@@ -194,8 +197,8 @@ export interface RelayOptions extends PaymentAnnotations {
 
 /**
  * How the relay of an answer ended. `busy`: no memory to hold the answer as a whole; its rest is
- * still unread. `broken`: the backend's answer broke off after its head was sent. `sent`: what left
- * of an answer that was paid for.
+ * still unread. `broken`: the backend's answer broke off after the backend sent its head. `sent`:
+ * the part of a paid answer that left.
  */
 export type Relayed =
   | { readonly kind: 'finished' }
@@ -203,7 +206,7 @@ export type Relayed =
   | { readonly kind: 'busy' }
   | { readonly kind: 'broken'; readonly error: BackendError; readonly sent?: Sent };
 
-/** A call begins. What its response writer writes is noted as what became of the request. */
+/** Begins a call. Each output of its response writer is noted as the outcome of the request. */
 export function receiveCall(res: Response, call: ReceivedCall): void {
   advanceCall(res, { ...call, responseWriter: noting(res, call.responseWriter) });
 }
@@ -253,7 +256,7 @@ export function callAt<S extends Stage>(res: Response, ...stages: readonly S[]):
   return call as CallAt<S>;
 }
 
-/** What each answer to a funded call states about its payment and its mandate. */
+/** The statements of each answer to a funded call about its payment and its mandate. */
 export function annotationsOfFunded({
   funding,
   authorization,
@@ -264,7 +267,7 @@ export function annotationsOfFunded({
   };
 }
 
-/** What became of a request that is over; undefined: no call, and nothing was refused. */
+/** The outcome of a request that is over; undefined: no call, and nothing was refused. */
 export function outcomeOf(res: Pick<Response, 'locals' | 'writableFinished'>): Outcome | undefined {
   const access = accessRecordOf(res);
   if (access === undefined || res.writableFinished) return access?.outcome;
@@ -282,8 +285,8 @@ export function isFailure(outcome: Outcome | undefined): boolean {
 }
 
 /**
- * The id of a resource that exists and is exposed on the caller's channel; a name that a caller
- * made up is none. For a checkout: its operation.
+ * The id of the called resource, if it exists and is exposed on the caller's channel; never a name
+ * that a caller made up. For a checkout: its operation.
  */
 export function resourceIn(res: Response): string | undefined {
   const call = currentCall(res);

@@ -17,10 +17,10 @@ import type { Resource } from '../resources/resource.ts';
 import { StoreError } from '../store/port/store-error.ts';
 import { advanceCall, type Collecting, currentCall, type PreparedCall, type ProvenCall } from './call.ts';
 
-/** How the backend is called for a resource that was removed, together with its own headers. */
+/** The settings of calls to the backend for a removed resource, with the backend's headers. */
 export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxResponseBytes' | 'headers'>;
 
-/** How the backend is called for what was bought of a removed or changed resource. */
+/** The settings of calls to the backend for purchases of a removed or changed resource. */
 export function backendOfRemoved(method: BackendRequest['method'], removed: RemovedBackend): Resource['backend'] {
   return { ...removed, method, path: '', idempotent: false, relayStatuses: NONE_RELAYED };
 }
@@ -28,7 +28,7 @@ export function backendOfRemoved(method: BackendRequest['method'], removed: Remo
 /** A refusal whose own effects happen only where no record answers the call. */
 export class PendingRefusal extends Error {
   readonly refuse: Collecting['refuse'];
-  /** Against whatever the settlement of the known payment would begin. */
+  /** The reason against any new step in the settlement of the known payment. */
   readonly reason: string;
 
   constructor(refuse: Collecting['refuse'], reason: string = NEVER_ANEW) {
@@ -52,7 +52,7 @@ interface CollectorParts {
   readonly removed: RemovedBackend;
 }
 
-/** Lets a call that is refused collect what it has paid for. */
+/** Lets a refused call collect the answer that it has paid for. */
 export interface Collector {
   /**
    * Stands behind the steps that refuse: the call goes on to `settle` where its payment is known,
@@ -69,7 +69,9 @@ export interface Collector {
 export function createCollector(parts: CollectorParts): Collector {
   const { find, verifier, networkOf, catalogue, events, removed } = parts;
 
-  /** The payment of a call, and the call as it was then, where its caller may have that. */
+  /**
+   * The known payment of a call, and the call as it was paid, if its caller may have the answer.
+   */
   const known = async (call: Refusable): Promise<{ payment: KnownPayment; bought: Bought | undefined } | undefined> => {
     const { resourceId, channel, requestId, callId, proof, idempotencyKey } = call;
     const input = withoutReserved(call.input);
@@ -80,8 +82,8 @@ export function createCollector(parts: CollectorParts): Collector {
     if (payment.kind === 'none') return undefined;
     const { record, request } = payment;
     const adapter = protocolOf(channel);
-    // One channel does not show what another one sold; the backend's own address is HTTP, and is
-    // gone with the resource.
+    // One channel does not show the sales of another. The backend's own address counts as HTTP: the
+    // address is gone with its resource.
     if (request === undefined || (call.stage === 'received' && protocolOf(record.channel) !== adapter))
       return { payment, bought: undefined };
     const now = catalogue.byId.get(resourceId);
@@ -95,7 +97,7 @@ export function createCollector(parts: CollectorParts): Collector {
       resource: {
         ...{ id: resourceId, name: now?.name ?? resourceId, backend },
         pricing: { type: 'fixed', amount, currency, units: BigInt(units) },
-        // Of a call that came no further its mandate gated the payment that was made.
+        // A call that was not prepared needs no mandate now: the check came before the payment.
         authorization: served(call)?.resource.authorization ?? [],
       },
       ...{ journal, input },
@@ -111,8 +113,8 @@ export function createCollector(parts: CollectorParts): Collector {
   ): Promise<ProvenCall | undefined> => {
     if (call.stage === 'proven' && call.collecting !== undefined) return { ...call, refusal: NEVER_ANEW };
     const { payment, bought } = (await known(call)) ?? {};
-    // Without the secret, or for something else, nothing is shown of what is not served today. What
-    // is served has its answer from the record all the same, and never a 402.
+    // A caller without the secret, or with another purchase, learns nothing of a resource that is
+    // not served today. For a served one the record answers all the same, and not the refusal.
     const asked = bought === undefined ? served(call) : { ...call, ...bought };
     if (payment === undefined || asked === undefined) return undefined;
     const signed =
@@ -156,7 +158,7 @@ export function createCollector(parts: CollectorParts): Collector {
   };
 }
 
-/** Undefined: the call came no further than what today's configuration does not serve. */
+/** The call, if today's configuration serves it; undefined: it was refused unprepared. */
 export function served(call: Refusable): PreparedCall | ProvenCall | undefined {
   return call.stage === 'prepared' || call.stage === 'proven' ? call : undefined;
 }

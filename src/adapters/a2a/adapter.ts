@@ -1,6 +1,6 @@
 /**
- * The A2A adapter: JSON-RPC 2.0 with the one method SendMessage (a2a 1). It answers what buys
- * nothing; a call goes on to the pipeline.
+ * The A2A adapter: JSON-RPC 2.0 with the one method SendMessage (a2a 1). A call goes on to the
+ * pipeline; the adapter answers every other request.
  */
 
 import type { RequestHandler, Response } from 'express';
@@ -22,8 +22,8 @@ export function a2aAdapter(errorProfile: ErrorProfile, budget: AnswerBudget): Re
   return async function receiveA2a(req, res, next) {
     const left = clientGone(res);
     const bytes = await readJsonBytes(req, res).catch(undefinedWhenTooLarge);
-    // Only now: the proof is in the body, and a slow sender must not look like a caller who was
-    // already waiting for a running call.
+    // `startedAt` follows the body, which has the proof: a slow sender must not look like a caller
+    // who already waited for a running call.
     const startedAt = performance.now();
     if (bytes === undefined) return refuse(res, null, { reason: 'PAYLOAD_TOO_LARGE' }, 413);
     const version = readHeader(req, 'a2a-version');
@@ -54,7 +54,7 @@ export function a2aAdapter(errorProfile: ErrorProfile, budget: AnswerBudget): Re
   };
 }
 
-/** The one failure of a body that is answered as a JSON-RPC error (a2a 3). */
+/** Turns PAYLOAD_TOO_LARGE into undefined, for a JSON-RPC error (a2a 3); throws other errors. */
 function undefinedWhenTooLarge(error: unknown): undefined {
   if (error instanceof GatewayError && error.code === 'PAYLOAD_TOO_LARGE') return undefined;
   throw error;

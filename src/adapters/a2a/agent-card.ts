@@ -14,8 +14,8 @@ import { published } from '../../server/http/respond.ts';
 
 const JSON_ONLY = ['application/json'];
 /**
- * Most skills of a card, the first of the configuration. A2A has no pages for them, and clients
- * read the card as a whole; the list at `resourcesUrl` always has all.
+ * A card has at most so many skills, the first of the configuration. A2A has no pages for skills,
+ * and clients read the card as a whole; the list at `resourcesUrl` has all resources.
  */
 const MOST_SKILLS = 1_000;
 /** The name under which the card declares where a mandate goes (a2a 2). */
@@ -30,7 +30,7 @@ interface CardParts {
   readonly settings: CardSettings;
   readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
   readonly merchant: { readonly name: string; readonly publicBaseUrl: string };
-  /** The gateway's. */
+  /** The gateway's version, not that of A2A. */
   readonly version: string;
 }
 
@@ -49,9 +49,9 @@ interface DocumentParts extends CardParts {
 }
 
 /**
- * Serves the card at both paths where clients look for it: they resolve a relative reference, so a
- * slash at the end of their base URL decides. Its bytes are made once. The key of its signature is
- * published with the other keys of the gateway.
+ * Serves the card at the root and below the mount: clients resolve a relative reference, so a slash
+ * at the end of their base URL decides which path they ask. The bytes of the card are made once.
+ * The gateway publishes the key of the signature with its other keys.
  */
 export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
   const { settings, merchant } = parts;
@@ -66,8 +66,8 @@ export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
 }
 
 /**
- * The agent card (A2A 1.0, section 4.4.1; contract 7.2). It has no members of its own and no empty
- * lists or defaults: readers drop those before they check a signature, which would then fail.
+ * The agent card (A2A 1.0, section 4.4.1; contract 7.2). It has no members outside A2A and no empty
+ * lists or defaults: readers drop such members before they check the signature, which then fails.
  */
 export function agentCard({ settings, catalogue, merchant, version }: CardParts): JsonObject {
   const { provider, documentationUrl, iconUrl } = settings;

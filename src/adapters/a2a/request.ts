@@ -21,12 +21,12 @@ import {
 import { PAYMENT_PAYLOAD } from './response-writer.ts';
 
 /**
- * The codes for what A2A defines and this gateway does not serve: in `gateway` (the published
+ * The codes for the parts of A2A that this gateway does not serve: in `gateway` (the published
  * interface) all are -32004, in `spec` each is that of A2A 1.0 (section 5.4). Reasons are the same.
  */
 export type ErrorProfile = 'gateway' | 'spec';
 
-/** The one code of the `gateway` profile. */
+/** The one code of the `gateway` profile for the parts of A2A that are not served. */
 const UNSUPPORTED = -32004;
 
 const REFUSALS = {
@@ -64,7 +64,7 @@ export interface Refusal {
   readonly message?: string;
   /** The member of the request that is wrong, and what it must be. */
   readonly violation?: { readonly field: string; readonly description: string };
-  /** Further metadata; of the request only its version. */
+  /** Further metadata. It repeats nothing of the request but the version. */
   readonly facts?: Readonly<Record<string, string>>;
 }
 
@@ -112,7 +112,10 @@ const VERSION = /^1\.0(?:\.[0-9]{1,9})?$/;
 /** Longest part of a caller's version that an error repeats, characters. */
 const SHOWN_VERSION = 16;
 
-/** The other methods of A2A 1.0 (section 9.4), and why each is refused. No task is ever kept. */
+/**
+ * The other methods of A2A 1.0 (section 9.4), and why each is refused: no task is ever kept. The
+ * profile `spec` answers ListTasks instead.
+ */
 const OTHER_METHODS: ReadonlyMap<string, RefusalReason> = new Map([
   ['SendStreamingMessage', 'UNSUPPORTED_OPERATION'],
   ['SubscribeToTask', 'UNSUPPORTED_OPERATION'],

@@ -102,7 +102,7 @@ export function deliveredData(content: AnswerContent): string {
   }
 }
 
-/** The text for a model: what is asked or what was wrong, and where the payment goes. */
+/** The text for a model: the demand or the fault of a proof, and the place of the payment. */
 function howToPay({ refusal, message }: Challenge): string {
   return (
     `${refusal?.message ?? message} Sign one entry of accepts into a PaymentPayload and send the message again with it in ` +
@@ -220,8 +220,8 @@ function failureMembers(error: GatewayError, payment: PaymentResponse | undefine
   if (error.code !== 'PAYMENT_REPLAYED') return {};
   const state = error.details?.state;
   if (state === 'in_flight') return status('payment-submitted');
-  // A payment of this purchase stays completed, however the purchase ended: a client signs a failed
-  // one again. Only a payment of another call has failed here.
+  // The payment of this purchase is `payment-completed`, however the purchase ended: after
+  // `payment-failed` a client signs anew. Only a payment that another call used has failed here.
   return { ...failed('DUPLICATE_NONCE'), ...(state === 'used' ? {} : status('payment-completed')) };
 }
 

@@ -30,7 +30,6 @@ import {
   routeOf,
 } from './request.ts';
 
-/** What the adapter is made of. */
 interface AcpAdapterParts {
   readonly mountPath: string;
   readonly settings: Pick<AcpSettings, 'clients' | 'backend' | 'acceptLineItemQuantity'>;
@@ -40,12 +39,12 @@ interface AcpAdapterParts {
   readonly guesses: Guesses;
   readonly gate: {
     readonly accepting: () => boolean;
-    /** Counts a piece of work until the result is called: the process ends only then. */
+    /** Counts a piece of work until the result is called; a drain waits for it. */
     readonly begin: () => () => void;
   };
-  /** Whether a call must be refused. */
+  /** Gives the reason why a call must be refused; undefined: none. */
   readonly shedding: Shedding;
-  /** Of all calls, and of this adapter's. */
+  /** The slots of all calls, and those of this adapter's calls. */
   readonly slots: readonly Slots[];
   /** Holds calls while the backend restarts; `pass` resolves to false for one held in vain. */
   readonly fence: { up(): boolean; pass(): Promise<boolean> };
@@ -138,8 +137,8 @@ export function acpFailures(
 
 /**
  * Admits a call before a byte of its body is read, and before it leaves anything in the store (acp
- * 13.6). It holds its slots until its connection is done *and* its work is, which calls the result:
- * an exchange with the backend goes on when the caller has left.
+ * 13.6). The call holds its slots until its connection is closed *and* its work has called the
+ * result: an exchange with the backend goes on when the caller has left.
  * @throws AcpError service_unavailable
  */
 function admit({ gate, shedding, slots }: Pick<AcpAdapterParts, 'gate' | 'shedding' | 'slots'>, res: Response) {
@@ -158,7 +157,7 @@ async function pass(middleware: readonly RequestHandler[], req: Request, res: Re
     });
 }
 
-/** Resolves when the answer is out, or cannot go out any more: whether it did. */
+/** Resolves to whether the answer went out, once that is certain. */
 function wentOut(res: Response): Promise<boolean> {
   return new Promise((resolve) => onceClosed(res, () => resolve(res.writableFinished)));
 }
@@ -192,8 +191,7 @@ export function clientsByToken(clients: readonly AcpClient[], guesses: Guesses =
 const JSON_HEAD = { 'content-type': 'application/json' } as const;
 
 /**
- * Another client's session is missed in the same words as one that the backend does not have
- * (acp 8).
+ * Another client's session gets the same error as a session that the backend does not have (acp 8).
  * @throws AcpError checkout_session_not_found, service_unavailable
  */
 function assertAccess(access: Access): void {
@@ -245,9 +243,7 @@ function sendAnswer(res: Response, { answer, from }: Delivered): void {
   send(res, answer.status, answer.body);
 }
 
-/**
- * Sends the Error document. After a head went out the only honest answer is a broken connection.
- */
+/** Sends the Error document. Behind a head it breaks the connection instead. */
 function sendFailure(res: Response, error: AcpError): void {
   noteOutcome(res, outcomeOfError(error.code));
   if (res.headersSent) {
@@ -258,7 +254,7 @@ function sendFailure(res: Response, error: AcpError): void {
   send(res, error.status, JSON.stringify(error.document));
 }
 
-/** With the headers that every answer carries (acp 2.2): the caller's names for the request. */
+/** Adds the headers of every answer (acp 2.2): the caller's request id, and the key of a POST. */
 function send(res: Response, status: number, body: string | Uint8Array): void {
   if (res.destroyed || res.headersSent) return;
   const { req } = res;
@@ -273,7 +269,7 @@ function send(res: Response, status: number, body: string | Uint8Array): void {
 
 function outcomeOf({ status, body }: FinalAnswer, from: Delivered['from']): Outcome {
   if (status < 400) return from === 'kept' ? 'replayed' : 'delivered';
-  // A refusal that is kept is one of our own Error documents.
+  // The body of a refusal is one of our own Error documents.
   const document = JSON.parse(Buffer.from(body).toString()) as Json;
   return isObject(document) && isErrorName(document['code']) ? outcomeOfError(document['code']) : 'processing_error';
 }

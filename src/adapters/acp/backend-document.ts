@@ -1,6 +1,6 @@
 /**
- * Checks what the backend answers with the expected status: a document of the protocol, or the
- * fault for which it is refused (acp 13.5). backend-exchange.ts asks it.
+ * Checks an answer of the backend that has the expected status. The result is a document of the
+ * protocol, or the fault for which it is refused (acp 13.5). backend-exchange.ts calls it.
  */
 
 import type { ReceivedHeaders } from '../../backend/backend-exchange.ts';
@@ -13,7 +13,7 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
 /** The schemas that answers are held to. */
 const SCHEMAS: readonly DocumentName[] = ['CheckoutSession', 'CheckoutSessionWithOrder', 'Error'];
 
-/** How a valid document can contradict itself or the call, and where: a closed list. */
+/** The ways in which a valid document can contradict itself or the call, each with its place. */
 const CONTRADICTIONS = {
   session_id: '$.id',
   order_session_id: '$.order.checkout_session_id',
@@ -24,8 +24,8 @@ const CONTRADICTIONS = {
 export type Contradiction = keyof typeof CONTRADICTIONS;
 
 /**
- * What is wrong with a document. `empty_extensions`: what the schema forbids by accident and
- * backends send (acp 11). `contradiction`: one of the above, where those are refused.
+ * The fault of a document. `empty_extensions`: an empty list that the schema forbids by accident
+ * and backends send (acp 11). `contradiction`: one of CONTRADICTIONS, with `strictSemantics`.
  */
 type DocumentReason =
   | 'media_type'
@@ -41,7 +41,7 @@ export interface DocumentFault {
   readonly reason: DocumentReason;
   /** JSONPath of the member; `$` for the whole. */
   readonly pointer: string;
-  /** Of the schema, the machine word of the JSON reader, or the name of the contradiction. */
+  /** Keyword of the schema, `reason` of the JsonError, or name of the contradiction. */
   readonly keyword: string | undefined;
 }
 
@@ -86,10 +86,7 @@ export function checkDocument(received: ReceivedDocument): CheckedDocument {
   return { kind: 'valid', document, contradictions };
 }
 
-/**
- * Compiles the schemas at the start: under the first answer that would keep all other calls
- * waiting.
- */
+/** Compiles the schemas at the start: a compilation during the first answer delays all calls. */
 export function compileDocumentSchemas(): void {
   for (const name of SCHEMAS) validatorOf('strict', name);
 }
@@ -99,8 +96,8 @@ function invalid(reason: DocumentReason, pointer = '$', keyword?: string): Check
 }
 
 /**
- * The path of a fault in names of the schema alone, because log and metrics have it: the backend
- * chose the name of a member that the schema does not know, and of a member of a map.
+ * The path of a fault in names of the schema alone, because log and metrics show it: the backend
+ * chooses the names of unknown members and those in a map (`metadata`).
  */
 function pointerOf({ param, keyword }: Fault): string {
   const known = keyword === 'additionalProperties' ? param.replace(/\.[^.[\]]+$/, '') : param;
@@ -181,7 +178,7 @@ const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})/;
 const CLOSING_FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*$/;
 /** A quotation or an item of a list begins. */
 const CONTAINER = /^[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$))/;
-/** May be a fence inside quotations and lists. */
+/** A line that may be a fence inside quotations and lists. */
 const NESTED_FENCE = /^(?:[ \t>]|[-+*]|\d{1,9}[.)])*(?:`{3}|~{3})/;
 const URI_LINK = /<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>\p{Cc}]*>/uy;
 const MAIL_LINK =
@@ -190,8 +187,8 @@ const TAG_BEGIN = /[A-Za-z/!?]/;
 
 /**
  * Whether a text has a `<` before a letter, `/`, `!` or `?` that is neither code nor an autolink,
- * by the blocks and inlines of CommonMark 0.31.2. In doubt it is text: a tag that only may be code
- * is refused. Takes linear time.
+ * by the blocks and inlines of CommonMark 0.31.2. In doubt the `<` counts as a tag, although it may
+ * be code. Takes linear time.
  */
 export function hasRawHtml(markdown: string): boolean {
   const fences = new Fences();
@@ -199,7 +196,7 @@ export function hasRawHtml(markdown: string): boolean {
   // on this one.
   let certain = true;
   for (const line of markdown.split(/\r\n|\n|\r/)) {
-    // A blank line ends every block that holds code spans, and no fence.
+    // A blank line ends every block that holds code spans, but it ends no fence.
     if (BLANK.test(line) || fences.take(line)) {
       certain = true;
       continue;
@@ -211,7 +208,7 @@ export function hasRawHtml(markdown: string): boolean {
   return false;
 }
 
-/** Fenced code, line by line. In lists and quotations only the fences that certainly count do. */
+/** Tracks fenced code by lines. From the first list or quotation on only certain fences count. */
 class Fences {
   #open: { readonly mark: string; readonly length: number } | undefined;
   #trust: 'all' | 'unindented' | 'none' = 'all';
@@ -265,7 +262,7 @@ function scanLine(line: string, trusted: boolean): 'html' | 'open' | 'text' {
   return open ? 'open' : 'text';
 }
 
-/** By the index of each run of backticks, the index behind the next run of the same length. */
+/** Maps the index of each run of backticks to the index behind the next run of the same length. */
 function closersOf(line: string): ReadonlyMap<number, number> {
   const closers = new Map<number, number>();
   const last = new Map<number, number>();

@@ -1,8 +1,7 @@
 /**
  * Makes one HTTP exchange of a checkout call with the backend: builds the request (acp 13.3), and
- * decides what came of it: a document, a refusal or a failure (acp 13.4). Everything after it
- * (claims, events, the answer to the caller) goes by this outcome. backend-service.ts decides how
- * often.
+ * turns the answer into a document, a refusal or a failure (acp 13.4). Claims, events and the
+ * answer to the caller follow from this outcome. backend-service.ts calls it for each exchange.
  */
 
 import {
@@ -31,13 +30,12 @@ import { validatorOf } from './validation/validator.ts';
 
 /** Headers of the caller that go to the backend, and their greatest lengths. */
 const PASSED_ON = { 'accept-language': 256, 'user-agent': 512 } as const;
-/** Headers about the caller's own message: they go with it and with nothing else. */
+/** Headers about the caller's own message: a read-back does not carry them. */
 const OF_THE_MESSAGE = ['signature', 'timestamp'] as const;
 const PRINTABLE = /^[\x20-\x7e]+$/;
 /** Refusals whose document is read: it may be `requires_3ds` (acp 13.4). */
 const READ_REFUSALS: ReadonlySet<number> = new Set([400, 422]);
 
-/** What an exchange is for. */
 export type Purpose =
   /** The caller's own POST. `attempt`: the number of the attempt, from 1. */
   | { readonly kind: 'write'; readonly backendKey: string; readonly attempt: number }
@@ -46,7 +44,7 @@ export type Purpose =
   /** The gateway's own GET, which shows what became of a POST. */
   | { readonly kind: 'read-back' };
 
-/** Where the backend is, and how its answers are judged. */
+/** The address of the backend, and the rules for its answers. */
 export interface BackendRules {
   readonly backend: AcpBackend;
   /** Whether a document that contradicts itself or the call is refused, not only reported. */
@@ -74,7 +72,7 @@ export type Outcome =
       readonly document: JsonObject;
       readonly contradictions: readonly Contradiction[];
     }
-  /** The backend refuses the call. `error`: our own words for it, below 500. */
+  /** The backend refuses the call. `error`: our own words for it, with a status below 500. */
   | { readonly kind: 'refusal'; readonly status: number; readonly error: AcpError }
   | {
       readonly kind: 'failure';
@@ -107,7 +105,7 @@ export async function exchangeWithBackend(
     answer = await exchange(requestOf(operation, backend, call, purpose), limits);
   } catch (thrown) {
     const status = thrown instanceof BackendError ? thrown.status : undefined;
-    // A refusal counts, however long its page is.
+    // A refusal counts by its status, even if its body is too long or breaks off.
     if (status !== undefined && status !== expected) return refusedOutcome(operation, rules, status);
     return brokenOutcome(thrown, status);
   }
@@ -182,7 +180,7 @@ function traceOf({ caller }: CheckoutCall): Record<string, string> {
   return tracestate === undefined || !validTracestate(tracestate) ? { traceparent } : { traceparent, tracestate };
 }
 
-/** The value of a header that came once: of two values the backend might take the other one. */
+/** The value of a header that came once: of two values the backend may read either one. */
 function single(values: readonly string[] | undefined): string | undefined {
   const [value, ...others] = values ?? [];
   return others.length === 0 ? value : undefined;
@@ -201,7 +199,7 @@ const TURNED_AWAY: ReadonlySet<number> = new Set([401, 403, 429]);
 
 /** `status`: of the head, where the answer broke off after it. */
 function brokenOutcome(thrown: unknown, status: number | undefined): Outcome {
-  // A bug in the exchange: what was sent is not known.
+  // A bug in the exchange: the request may have been sent.
   const cause = thrown instanceof BackendError ? thrown : new BackendError('transport', true, thrown);
   const facts = { status, reason: wireReason(cause.reason), cause } as const;
   if (!cause.requestWritten) return failure({ ...facts, why: undefined });
@@ -209,7 +207,7 @@ function brokenOutcome(thrown: unknown, status: number | undefined): Outcome {
   return failure({ ...facts, why: cause.reason === 'response_too_large' ? 'invalid_document' : 'reset' });
 }
 
-/** `body`: undefined where the status is enough, and the body not read or not readable. */
+/** `body`: undefined where the status is enough, or where the body could not be read. */
 function refusedOutcome(operation: Operation, rules: BackendRules, status: number, body?: Uint8Array): Outcome {
   const error = refusalOf(operation, rules, status, body);
   if (error !== undefined) return { kind: 'refusal', status, error };
@@ -221,7 +219,7 @@ function refusedOutcome(operation: Operation, rules: BackendRules, status: numbe
   });
 }
 
-/** Undefined for a status that no refusal stands for. */
+/** Undefined for a status that is no refusal of this operation. */
 function refusalOf(
   operation: Operation,
   { authenticationErrors }: BackendRules,
@@ -235,7 +233,7 @@ function refusalOf(
         return new AcpError('checkout_session_not_found', { message: 'The merchant has no route for this operation.' });
       return new AcpError('checkout_session_not_found');
     case 405:
-      // Elsewhere the agent is right: the backend does not serve what it must.
+      // For other operations the fault is the backend's: it must serve their method.
       return operation === 'cancelCheckoutSession' ? new AcpError('checkout_session_not_cancelable') : undefined;
     case 409:
       return new AcpError('checkout_session_conflict');

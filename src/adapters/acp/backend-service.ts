@@ -23,11 +23,11 @@ export interface CheckoutCall {
   readonly operation: Operation;
   /** Decoded; undefined for create. */
   readonly sessionId: string | undefined;
-  /** The configured id of the client, which the backend is sent. */
+  /** The configured id of the client, which goes to the backend. */
   readonly clientId: string;
   /** The id of the request, which the caller may have chosen. */
   readonly requestId: string;
-  /** The gateway's own name for the call (call-id.ts). */
+  /** The gateway's own name for the call (`newCallId`). */
   readonly callId: string;
   /** The caller's `Request-Id` as it is echoed; undefined when there is none. */
   readonly callerRequestId: string | undefined;
@@ -57,7 +57,7 @@ export interface Delivered {
   readonly from: 'backend' | 'kept' | 'session';
 }
 
-/** Names a call in what is reported of the backend. */
+/** Names a call in the reports about the backend. */
 type CallNames = Pick<CheckoutCall, 'operation' | 'requestId' | 'callId'>;
 
 /** Receives what the backend does. */
@@ -75,10 +75,9 @@ const DONE_AT: Readonly<Partial<Record<Operation, string>>> = {
   completeCheckoutSession: 'completed',
   cancelCheckoutSession: 'canceled',
 };
-/** The backend works on the session. */
+/** The statuses of a session while the backend works on it. */
 const BUSY: ReadonlySet<unknown> = new Set(['in_progress', 'complete_in_progress']);
 
-/** What the service works with. */
 interface BackendServiceParts extends CheckoutRecords, BackendRules {
   /** To `backend.origin`, a connection for each exchange: see `reuse` of `createExchange`. */
   readonly exchange: Exchange;
@@ -124,8 +123,8 @@ function report(watch: BackendWatch, names: CallNames, outcome: Outcome): Outcom
 }
 
 /**
- * What the session shows of an operation whose end is unknown. A completed one without its order
- * cannot be the answer to a complete, so it counts as not read.
+ * Reads from the session whether an operation with an unknown end happened. A completed session
+ * without its order cannot be the answer to a complete, so it counts as unreadable.
  */
 function readBackOf(operation: Operation, read: Outcome): ReadBack {
   if (read.kind !== 'document') return { kind: 'unreadable' };
@@ -159,21 +158,21 @@ function endOf(operation: Operation, outcome: Outcome): AttemptEnd {
   }
 }
 
-/** A bug of the gateway: what the backend did is not known. */
+/** A bug of the gateway counts as an unknown end: the backend may have acted. */
 function bugOutcome(cause: unknown): Outcome {
   const error = new AcpError('internal_error', { cause });
   return { kind: 'failure', why: 'reset', error, status: undefined, reason: undefined, fault: undefined };
 }
 
-/** Where events and receipts of checkouts go. */
+/** Takes the events and receipts of checkouts. */
 interface CheckoutRecords {
   readonly events: EventSink;
   readonly receipts: { push(receipt: Receipt): void };
 }
 
 /**
- * Records what operators can read of one call: nothing of the caller, and of the backend only the
- * status. No payment carries these events, so each goes to the feed at once.
+ * Records the events of one call for operators, without data of the caller or of the backend's
+ * body. No payment carries these events, so each goes to the feed at once.
  */
 function openCheckoutEvents(call: CheckoutCall, { events, receipts }: CheckoutRecords) {
   const { operation, requestId, callId } = call;

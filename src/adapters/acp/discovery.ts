@@ -6,7 +6,6 @@ import type { JsonObject } from '../../json/json.ts';
 import { type StaticDocument, staticDocument } from '../../resources/static-document.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/** What the document is made from. */
 interface DiscoveryParts {
   /** No trailing slash. */
   readonly publicBaseUrl: string;
@@ -15,7 +14,7 @@ interface DiscoveryParts {
 }
 
 /**
- * The document reveals nothing of the merchant, the payment handlers or the backend.
+ * The document names neither the merchant nor the payment handlers nor the backend.
  * @throws Error when it does not match its schema: the configuration should have been refused
  */
 export function acpDiscovery({ publicBaseUrl, mountPath, settings }: DiscoveryParts): StaticDocument {

@@ -1,12 +1,12 @@
 /**
- * The failures of the checkout service in the words of ACP: a closed list, and what becomes one of
- * it.
+ * The failures of the checkout service in the words of ACP: a closed list. Thrown errors of other
+ * kinds become one of them here.
  */
 
 import { asGatewayError, type ErrorCode, GatewayError, RETRY_AFTER_SECONDS } from '../../errors.ts';
 import type { JsonObject } from '../../json/json.ts';
 
-/** `type` of the Error document (acp 6). Authentication has none: that is `invalid_request`. */
+/** `type` of the Error document (acp 6). A fault of authentication is `invalid_request`. */
 type AcpErrorType = 'invalid_request' | 'processing_error' | 'service_unavailable';
 
 interface AcpErrorRule {
@@ -77,7 +77,7 @@ export const ACP_ERRORS = {
 } as const satisfies Record<string, AcpErrorRule>;
 export type AcpErrorName = keyof typeof ACP_ERRORS;
 
-/** What one failure has beside its rule. */
+/** The facts of one failure that its rule does not have. */
 interface AcpErrorFacts {
   /** Instead of the status of the rule: the backend's refusal of a body is 422, its timeout 504. */
   readonly status?: number;
@@ -92,7 +92,7 @@ interface AcpErrorFacts {
   readonly cause?: unknown;
 }
 
-/** It holds the whole answer but the headers that every answer carries. */
+/** Holds the whole answer of a failure, except the headers that every answer carries. */
 export class AcpError extends Error {
   readonly code: AcpErrorName;
   readonly status: number;
@@ -119,8 +119,8 @@ export class AcpError extends Error {
 }
 
 /**
- * What the shared middleware throws. A code that is missing here cannot happen below the mount: a
- * bug.
+ * Codes of the shared middleware. A code that is missing here cannot happen below the mount: it is
+ * a bug.
  */
 const NAMES: Partial<Readonly<Record<ErrorCode, AcpErrorName>>> = {
   INPUT_INVALID: 'invalid_request',

@@ -43,8 +43,8 @@ const PATHS: readonly Path[] = Object.entries(
 }));
 
 /**
- * By the raw path below the mount: decoding before matching would give one session several paths,
- * which the backend may read differently (acp 13.2).
+ * Matches the raw path below the mount: decoding before matching would give one session several
+ * paths, which the backend may read differently (acp 13.2).
  * @throws AcpError not_found, method_not_allowed
  */
 export function routeOf(method: string | undefined, path: string): Route {
@@ -105,16 +105,16 @@ function hasSteps(id: string): boolean {
 }
 
 /**
- * Headers that are refused here when they come twice, as 401 and 415: the shared check of all
- * requests leaves them to this adapter.
+ * Headers whose repetition this adapter refuses itself, with 401 and 415: the shared check
+ * (`checkFraming`) leaves them to it.
  */
 export const JUDGED_FIELDS = ['authorization', 'content-type'] as const;
 
-/** Between the white space of HTTP, which a no-break space is not. */
+/** A key between optional white space of HTTP: spaces and tabs, no other characters. */
 const KEY = /^[ \t]*([!-~](?:[ -~]{0,253}[!-~])?)[ \t]*$/;
 const BLANK = /^[ \t]*$/;
 const TOKEN = "[\\w!#$%&'*+.^`|~-]+";
-/** RFC 9110, 5.6.6: there may be none after the semicolon. */
+/** RFC 9110, 5.6.6: a semicolon may have no parameter behind it. */
 const PARAMETER = `;[ \\t]*(?:(${TOKEN})=(${TOKEN}|"(?:[^"\\\\]|\\\\.)*")[ \\t]*)?`;
 const JSON_TYPE = new RegExp(`^application/json[ \\t]*((?:${PARAMETER})*)$`, 'i');
 const PARAMETERS = new RegExp(PARAMETER, 'gi');
@@ -142,7 +142,7 @@ export function checkVersion(req: IncomingMessage): void {
 }
 
 /**
- * The caller's name for what shall happen once.
+ * The caller's key for an operation that must happen only once.
  * @throws AcpError idempotency_key_required, idempotency_key_invalid
  */
 export function idempotencyKeyOf(req: IncomingMessage): string {
@@ -153,7 +153,7 @@ export function idempotencyKeyOf(req: IncomingMessage): string {
   throw new AcpError(nothing ? 'idempotency_key_required' : 'idempotency_key_invalid');
 }
 
-/** The same for an echo: undefined when there is no valid one. */
+/** The `Idempotency-Key` of a request; undefined when there is no valid one. */
 export function legibleKeyOf(req: IncomingMessage): string | undefined {
   const header = readHeader(req, 'idempotency-key');
   if (header.kind !== 'single') return undefined;
@@ -183,8 +183,8 @@ function isJsonInUtf8(mediaType: string): boolean {
 }
 
 /**
- * The caller's own id of the request, for the echo and the backend (acp 2.1): never an error, and
- * never the name of anything here. Undefined when there is none that can be echoed.
+ * The caller's own id of the request, for the echo and the backend (acp 2.1); the gateway names
+ * nothing by it. Undefined, and no error, when there is none that can be echoed.
  */
 export function callerRequestIdOf(req: IncomingMessage): string | undefined {
   const given = readHeader(req, 'request-id');
@@ -203,7 +203,8 @@ const NOTHING: CheckoutBody = { bytes: undefined, value: {} };
 
 /**
  * Reads the body of an operation. The backend gets its bytes unchanged (acp 13.2); that is safe
- * only because no parser can read them in two ways. `contentType`: the result of `checkMediaType`.
+ * because `parseStrictJson` refuses bytes that two parsers could read differently. `contentType`:
+ * the result of `checkMediaType`.
  * @throws AcpError invalid_json; GatewayError of `readBytes`
  */
 export async function readBody(

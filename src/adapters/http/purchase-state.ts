@@ -1,4 +1,4 @@
-/** `GET /api/purchases/{receiptId}`: what became of a purchase, for the buyer and signed. */
+/** `GET /api/purchases/{receiptId}`: the state of a purchase, signed, for its buyer. */
 
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
@@ -48,7 +48,7 @@ export function purchaseState({ findOwn, receipts, signer }: PurchaseSources): R
 /** States in which it is not known whether the money moved. */
 const UNKNOWN: readonly PaymentRecord['state'][] = ['settling', 'unresolved'];
 
-/** Signed anew from what is stored; of what may not be paid nothing is signed. */
+/** Signs the state anew from the record; signs nothing while the money may not have moved. */
 function stateOf(record: PaymentRecord, receipt: Receipt | undefined, signer: PurchaseSigner): object {
   const { receiptId, resourceId, requestId, state } = record;
   const known = { receiptId, resourceId, state };
@@ -64,7 +64,7 @@ function stateOf(record: PaymentRecord, receipt: Receipt | undefined, signer: Pu
     ...known,
     ...(delivered?.deliveredAt === undefined ? {} : { deliveredAt: delivered.deliveredAt }),
     payment: paymentOf(record, signer),
-    // The receipt is read after the record, and may be newer than what is signed.
+    // The receipt is read after the record, and may be newer than the signed state.
     ...(receipt?.refund === undefined || receipt.refund.transaction !== record.refundTransaction
       ? {}
       : { refund: receipt.refund }),

@@ -13,10 +13,10 @@ import { note, onceClosed } from '../../server/http/access-record.ts';
 import { takesTrailers } from '../../server/http/request.ts';
 import { endWith, fieldBytes, fieldsBytes, sendError, sendJson } from '../../server/http/respond.ts';
 
-/** How long a caller may take to read what is buffered after the last byte, milliseconds. */
+/** How long a caller may take to read the buffered end of an answer, milliseconds. */
 const LAST_BYTES_MS = 60_000;
 
-/** Of an answer of which certainly no byte left. */
+/** The state of an answer of which certainly no byte left. */
 export const NOTHING_SENT: Sent = { begun: false, bytes: 0, of: 0 };
 
 /** Marks an answer that was delivered before (contract 4.3). */
@@ -26,8 +26,8 @@ const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 const DELIVERY_STATEMENT = 'agent-commerce-delivery';
 
 /**
- * `ranges`: the fields of ranges go on with an answer that costs nothing. `room`: for the fields of
- * payment and merchant in a head, bytes.
+ * `ranges`: a free answer keeps its fields about ranges. `room`: for the fields of payment and
+ * merchant in a head, bytes.
  */
 export function httpResponseWriter(
   res: Response,
@@ -72,7 +72,7 @@ export function httpResponseWriter(
 interface Relaying {
   /** The merchant's fields, as far as there is room. */
   readonly head: Record<string, string>;
-  /** What stands behind the body; undefined: nothing. */
+  /** The statement behind the body; undefined: none. */
   readonly trailer: RelayOptions['statement'];
   readonly sending: RelayOptions['sending'];
 }
@@ -95,7 +95,7 @@ async function relay(res: Response, answer: BackendAnswer, relaying: Relaying): 
   if (!res.destroyed) {
     res.writeHead(answer.status, headOf(relaying));
     if (res.req.method === 'HEAD') return endAtHead(res, body);
-    // Before the pipe ends the answer.
+    // Trailers must be added before the pipe ends the answer.
     if (relaying.trailer !== undefined) body.once('end', () => addTrailer(res, relaying));
     if (await sendThrough(res, body, relaying.sending, sent)) return { kind: 'finished' };
   }
@@ -108,7 +108,7 @@ async function relay(res: Response, answer: BackendAnswer, relaying: Relaying): 
 
 function headOf({ head, trailer }: Relaying): Record<string, string> {
   if (trailer === undefined) return head;
-  // Only a body in chunks has something behind it (RFC 9112 7.1.2).
+  // Only a body in chunks can have trailers (RFC 9112 7.1.2).
   const { 'content-length': _length, ...chunked } = head;
   return { ...chunked, trailer: DELIVERY_STATEMENT };
 }
@@ -144,8 +144,8 @@ async function relayWhole(
 
 /** Whether the operating system gets the last byte of an answer that has ended. */
 export function isSent(res: Response): true | Promise<boolean> {
-  // Mostly it took all of it at once: then there is nothing to wait for. Behind another answer, or
-  // on a connection that is ending, nothing was written.
+  // Mostly the operating system took all bytes at once, and no event comes. Behind another answer,
+  // or on a connection that is ending, no byte was written yet.
   if (res.socket?.writable === true && res.writableLength === 0) return true;
   return new Promise((resolve) => {
     const timeout = setTimeout(() => res.destroy(), LAST_BYTES_MS);
@@ -157,7 +157,7 @@ export function isSent(res: Response): true | Promise<boolean> {
   });
 }
 
-/** Only what is free is asked for its head alone: the backend may stop, nothing is bought. */
+/** A HEAD reaches free resources only, so the backend may stop: no purchase needs its answer. */
 function endAtHead(res: Response, body: BackendAnswer['body']): Relayed {
   res.end();
   body.destroy();
@@ -165,8 +165,8 @@ function endAtHead(res: Response, body: BackendAnswer['body']): Relayed {
 }
 
 /**
- * Resolves true when the operating system has the last byte. Not `pipeline`: that would destroy the
- * backend's answer together with the caller's connection. `sent` gets what leaves of a paid answer.
+ * Resolves true when the operating system has the last byte. Not `pipeline`: it would destroy the
+ * backend's answer together with the caller's connection. `sent` counts the bytes of a paid answer.
  */
 function sendThrough(
   res: Response,
@@ -176,8 +176,8 @@ function sendThrough(
 ): Promise<boolean> {
   return new Promise((resolve) => {
     let stop: (() => void) | undefined;
-    // The timeout of the exchange covers its last byte; after that nothing else ends the connection
-    // of a caller that stopped reading.
+    // The timeout of the exchange covers the backend's last byte; from there on this timer ends the
+    // connection of a caller that stopped reading.
     const limitReading = (): void => {
       const timeout = setTimeout(() => res.destroy(), LAST_BYTES_MS);
       onceClosed(res, () => clearTimeout(timeout));
@@ -197,17 +197,17 @@ function sendThrough(
   });
 }
 
-/** `Sent`, writable: `sendAfter` counts what came of a paid answer and what it sent on. */
+/** `Sent`, writable: `sendAfter` counts the bytes of a paid answer that came and that left. */
 type Sending = { -readonly [Name in keyof Sent]: Sent[Name] };
 
 /**
- * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. A
- * listener for `readable` keeps the body from flowing to any reader; the listeners of the body take
- * over in the same turn. A body that ended empty before emits `end` alone.
+ * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. Until
+ * then a listener for `readable` keeps the body from flowing to any reader; the listeners for
+ * `data` and `end` replace it in the same turn. An empty body emits `end` alone.
  *
- * The last chunk is held back until the end has come and the operating system has all before it,
- * and goes out with the end: a caller that leaves earlier has not got the whole answer.
- * @returns stops it
+ * The last chunk goes out with the end, once the end has come and the operating system has all
+ * earlier chunks: a caller that leaves before lacks the last chunk.
+ * @returns removes the listeners
  */
 function sendAfter(
   sending: () => Promise<boolean>,
@@ -272,7 +272,7 @@ async function drain(body: BackendAnswer['body']): Promise<void> {
 /** Carries the signed receipt of a mandate (ap2 13). */
 const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
-/** Of a repeated answer, of one in place and of a trailer, beside the gateway's usual fields. */
+/** Bytes that a repeated answer, an answer in place and a trailer add to the usual fields. */
 const BESIDE = fieldsBytes({
   'idempotent-replayed': 'true',
   'accept-ranges': 'none',
@@ -281,8 +281,8 @@ const BESIDE = fieldsBytes({
 });
 
 /**
- * The fields of an answer in `room` bytes. PAYMENT-RESPONSE goes without its signed receipt first,
- * then with what its reader needs alone; then the longest field of the merchant goes.
+ * Fits the fields of an answer into `room` bytes. First PAYMENT-RESPONSE loses its signed receipt,
+ * next the members that its reader does not need; then the merchant's fields go, the longest first.
  */
 export function fittingHead(
   room: number,

@@ -12,7 +12,7 @@ export const MAX_BUFFERED_BYTES = 1_048_576;
 
 /** An answer as a JSON message can carry it. */
 export type AnswerContent =
-  /** `text`: as the backend wrote it; put into a message as it is, no number loses a digit. */
+  /** `text`: the backend's own spelling; in a message it keeps all digits of numbers. */
   | { readonly kind: 'json'; readonly text: string; readonly value: Json }
   | { readonly kind: 'text'; readonly text: string; readonly mediaType: string }
   /** `contentEncoding`: set when the backend compressed although it was asked not to. */
@@ -24,17 +24,17 @@ export type AnswerContent =
     }
   | { readonly kind: 'empty' };
 
-/** Where the memory for an answer is reserved, and whether the answer is paid. */
+/** The budget that the memory for an answer is taken from, and whether the answer is paid. */
 interface Reservation {
   readonly budget: AnswerBudget;
   readonly paid: boolean;
 }
 
 /**
- * Reads an answer to its end and passes it to `send`; one that breaks off has sent nothing. The
- * exchange bounds size and time. The budget bounds how many bytes of all answers are held together,
- * from before an answer is read until `send` has sent its message. `busy`: no memory became free in
- * time; the rest of the answer can still be read.
+ * Reads an answer to its end and passes it to `send`; an answer that breaks off is not sent. The
+ * exchange bounds size and time. The budget bounds the memory of all answers beyond the buffers of
+ * connections, until `send` has sent the message. `busy`: no memory became free in time; the rest
+ * of the answer can still be read.
  */
 export async function withContent(
   answer: BackendAnswer,
@@ -72,7 +72,7 @@ async function readWhole(
   let held: Admitted | undefined;
   const rank = paid ? 'paid' : 'free';
   try {
-    // What the connection buffers in any case is read without a reservation.
+    // An answer that fits into the connection's buffer is read without a reservation.
     if (declared > ANSWER_BUFFER_BYTES) {
       // A reader that keeps a copy of the answer may have set it flowing.
       body.pause();
@@ -85,7 +85,7 @@ async function readWhole(
       size += (chunk as Uint8Array).byteLength;
       chunks.push(chunk as Uint8Array);
       if (size <= ANSWER_BUFFER_BYTES || held !== undefined) continue;
-      // Without a declared length it may become as long as any answer.
+      // An answer without a declared length may become as long as any answer.
       held = await budget.wait({ rank, size: MAX_BUFFERED_BYTES });
       if (held === undefined) return { kind: 'busy' };
     }

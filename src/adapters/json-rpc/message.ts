@@ -34,7 +34,7 @@ export function errorText(id: RpcId | null, { code, message, data }: RpcError): 
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } });
 }
 
-/** A body as JSON, or why it is refused; then `id` is that of a lenient reading, or null. */
+/** A body as JSON, or why it is refused. `id`: read leniently from a refused body, or null. */
 type BodyReading =
   | { readonly ok: true; readonly value: Json }
   | {
@@ -114,7 +114,7 @@ interface Annotations {
   readonly statement?: string | undefined;
 }
 
-/** The members of what is there, each value as JSON text. */
+/** The members of the annotations that are present, each value as JSON text. */
 export function annotationMembers({ requestId, payment, mandateReceipt, statement }: Annotations): Members {
   const members: Record<string, string> = {};
   if (requestId !== undefined) members['agent-commerce/requestId'] = JSON.stringify(requestId);

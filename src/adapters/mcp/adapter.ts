@@ -40,7 +40,7 @@ import { discoverResult, type ServerInfo, toolPages } from './tools.ts';
 interface McpParts {
   readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
-  /** The gateway's. */
+  /** The gateway's version, not that of MCP. */
   readonly version: string;
   readonly budget: AnswerBudget;
 }
@@ -78,8 +78,8 @@ export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): 
   return async function receiveMcp(req, res, next) {
     const left = clientGone(res);
     const bytes = await readJsonBytes(req, res);
-    // Only now: the proof is in the body, and a slow sender must not look like a caller who was
-    // already waiting for a running call.
+    // `startedAt` follows the body, which has the proof: a slow sender must not look like a caller
+    // who already waited for a running call.
     const startedAt = performance.now();
     const headerOf = (name: string): HeaderReading => readHeader(req, name);
     const reading = readMessage(bytes, headerOf);
@@ -152,7 +152,7 @@ interface ToolReading {
   readonly read?: ((input: JsonObject) => JsonObject) | undefined;
 }
 
-/** Resources under the names of their tools, which are found by id as well. */
+/** Resources under the names of their tools. `byName`: tools with a changed name or arguments. */
 function toolsOf(offered: readonly ListedResource[]): {
   readonly tools: readonly ListedResource[];
   readonly byName: ReadonlyMap<string, ToolReading>;
@@ -182,7 +182,7 @@ function listText(id: RpcId, page: Buffer): string | Buffer {
   return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), page, CLOSE]);
 }
 
-/** 2026-07-28 reserves `_meta` for trace context, which comes before that of the HTTP request. */
+/** A member of `_meta`: its trace context (2026-07-28) precedes that of the HTTP headers. */
 function textMember(member: Json | undefined): string | undefined {
   return typeof member === 'string' ? member : undefined;
 }

@@ -1,6 +1,5 @@
 /**
- * Reads an MCP message with its headers, check by check, and decides which of the two eras that one
- * path serves it belongs to.
+ * Reads an MCP message with its headers, check by check, and decides its era: one path serves both.
  */
 
 import { isObject, type Json, type JsonObject } from '../../json/json.ts';
@@ -139,7 +138,8 @@ function namesTool(name: Json | undefined, headerOf: HeaderOf): boolean {
 
 /**
  * The value of a header that repeats a part of the body (2026-07-28, "Value Encoding"): plain, or
- * base64 of UTF-8 between `=?base64?` and `?=`. Undefined when that base64 is not canonical.
+ * base64 of UTF-8 between `=?base64?` and `?=`. Undefined for base64 that is not canonical or not
+ * UTF-8.
  */
 function decodeMirrored(value: string): string | undefined {
   const encoded = ENCODED.exec(value)?.[1];

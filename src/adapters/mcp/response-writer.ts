@@ -34,7 +34,7 @@ interface ToolResult {
 /** Writes results of `tools/call` in the form of one era. */
 export function resultWriter(era: Era, server: ServerInfo): (result: ToolResult) => string {
   const modern = era === 'modern';
-  // Its title comes with the list and with server/discover.
+  // The server's title comes with the list and with server/discover.
   const { name, version } = server;
   const info = modern ? `,${JSON.stringify(META_SERVER_INFO)}:${JSON.stringify({ name, version })}` : '';
   const head = modern ? '{"resultType":"complete","content":[' : '{"content":[';

@@ -14,7 +14,7 @@ const DISCOVER_TTL_MS = 3_600_000;
 /** Currencies worth a US dollar: for these a client shows the price with its tool. */
 const USD_COINS: ReadonlySet<string> = new Set(['USD', 'USDC', 'USDT', 'PYUSD']);
 
-/** In few words: a model pays for each tool, and the instructions of the server say the rest. */
+/** Few words: a model reads them for each tool, and the instructions of the server say the rest. */
 const ADVICE = { pay: ' (x402)', authorize: '' } as const;
 const PAYMENT_ARGUMENT = { type: 'string', description: 'x402 payment (base64), once asked for' } as const;
 const MANDATE_ARGUMENT = { type: 'string', description: 'AP2 mandate (base64url), once asked for' } as const;
@@ -84,7 +84,7 @@ const MANDATE: JsonObject = { [AUTHORIZATION_MEMBER]: MANDATE_ARGUMENT };
 /**
  * Declares the reserved members, never as required: schemas are closed and hosts validate before
  * they send. Rules about all properties are widened for them. Where a part of the schema is closed
- * on its own the members could not pass, so they are left out, and `_meta` remains.
+ * on its own the members could not pass, so they are left out: clients use `_meta`.
  */
 function withReserved(schema: JsonObject, reserved: JsonObject): JsonObject {
   const names = Object.keys(reserved);
@@ -106,7 +106,7 @@ function withReserved(schema: JsonObject, reserved: JsonObject): JsonObject {
 
 /**
  * Hints that differ from what MCP assumes without them: not read-only, destructive, not idempotent.
- * A paid tool is never read-only: it moves money, and hosts call such tools without asking.
+ * A paid tool is never read-only: it moves money, and hosts call read-only tools without asking.
  */
 function annotationsOf({ method, pricing }: ListedResource): JsonObject {
   const free = pricing.type === 'free';
@@ -125,7 +125,7 @@ function dollarPrice({ amount, currency }: { readonly amount: string; readonly c
   };
 }
 
-/** Most tools of a page: clients that read one page only see all tools of most merchants. */
+/** A page has at most so many tools: clients that read one page only see all of most merchants. */
 const MOST_TOOLS = 500;
 /** Longest text of a page's resources, characters: a page is then made in a few milliseconds. */
 const MOST_CHARACTERS = 524_288;
@@ -140,7 +140,7 @@ interface ToolPages {
 /**
  * The pages of one list in every era. The first page is made at start, each other one when it is
  * first asked for. A cursor names the place of its page and the list, so that every process with
- * the same tools understands it, and none continues a list in another one.
+ * the same tools understands it, and no page of another list follows.
  */
 export function toolPages(resources: readonly ListedResource[], server: ServerInfo): Readonly<Record<Era, ToolPages>> {
   const starts = pageStarts(resources);

@@ -28,7 +28,6 @@ import {
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { httpResponseWriter } from '../http/response-writer.ts';
 
-/** What sales in place are made from. */
 interface OriginParts {
   readonly catalogue: Pick<Catalogue, 'byId'>;
   readonly offers: Offers;
@@ -41,15 +40,15 @@ interface OriginParts {
 
 /** Preconditions that may be ignored for an answer that is sent whole (RFC 9110, 13.2.1). */
 export const IGNORABLE_CONDITIONS = ['if-none-match', 'if-modified-since', 'range', 'if-range'] as const;
-/** Preconditions under which nothing may happen unless they hold, which only the backend knows. */
+/** Preconditions of any effect; only the backend knows whether they hold. */
 export const STRICT_CONDITIONS = ['if-match', 'if-unmodified-since'] as const;
 /** Only a GET has parts. */
 const RANGES: ReadonlySet<string> = new Set(['range', 'if-range']);
 
-/** What a HEAD brings: it asks what a GET would answer, and buys nothing. */
+/** Replaces the credentials of a HEAD, which asks for the head of a GET and buys nothing. */
 const NOTHING_CARRIED = { proof: { kind: 'none' }, mandate: { kind: 'none' }, idempotencyKey: undefined } as const;
 
-/** Receives the calls that `takeRoute` has found to be at the address of something sold there. */
+/** Receives the calls that `takeRoute` has found at the address of a sold resource. */
 export function originAdapter(parts: OriginParts): RequestHandler {
   const pages = paymentPages(parts);
   return async function receiveInPlace(req, res, next) {
@@ -96,7 +95,7 @@ function paymentPages({ catalogue, offers, publicBaseUrl }: OriginParts): Readon
   return pages;
 }
 
-/** What is sold at the address of a request. */
+/** The sold resource at the address of a request. */
 interface SoldHere {
   readonly route: InPlaceRoute;
   readonly resource: Resource;
@@ -116,7 +115,7 @@ function carried(req: IncomingMessage): Pick<ReceivedCall, 'proof' | 'mandate' |
 }
 
 /**
- * Path, query and body as one input. What is ambiguous is refused here, before there is a price.
+ * Reads path, query and body as one input. An ambiguous one is refused before there is a price.
  * @throws GatewayError INPUT_INVALID, and those of the body
  */
 async function readInput(
@@ -179,7 +178,7 @@ function readInPlace(
   };
 }
 
-/** The named headers that came, as Node joins those that came twice; empty ones say nothing. */
+/** The named headers that came and are not empty; Node joins those that came twice. */
 function headersOf({ headers }: Request, names: readonly string[]): Readonly<Record<string, string>> {
   const found = names.flatMap((name) => {
     const value = headers[name];
@@ -188,7 +187,7 @@ function headersOf({ headers }: Request, names: readonly string[]): Readonly<Rec
   return Object.fromEntries(found);
 }
 
-/** Where the clients that pay are described. */
+/** A page that describes the clients that pay. */
 const CLIENTS = 'https://github.com/x402-foundation/x402';
 
 /** Makes the page of one resource for the URL that was asked for. */
@@ -220,12 +219,12 @@ function paymentPage(
   return (url) => head + escapedHtml(command(url)) + tail;
 }
 
-/** As the official client is called; the text of a URL has no quotes and no line breaks. */
+/** A call of the official client. The text of a URL has no line breaks; its quotes are encoded. */
 function command(url: string): string {
   return `const pay = wrapFetchWithPayment(fetch, client);\nawait pay('${url.replaceAll("'", '%27')}');`;
 }
 
-/** What an answer in place depends on beside the call. */
+/** The facts that an answer in place depends on, beside the call. */
 interface InPlaceAnswer {
   /** The page of a 402; undefined: the caller is a program. */
   readonly page: (() => string) | undefined;

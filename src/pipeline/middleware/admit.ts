@@ -15,8 +15,8 @@ import { currentCall } from '../call.ts';
 /**
  * Admits calls while there are slots, and none while the gate is closed: a quick 503 keeps the
  * calls that are already inside fast. Operators and probes are outside this limit. A slot is free
- * again when the connection is done *and* the work is: the work goes on when its caller leaves.
- * The load shedder looks at the same slots before a body is read; this looks again after it.
+ * again when the connection is done *and* the work is: the work goes on when its caller leaves. The
+ * load shedder looks at the same slots before a body is read, this middleware after it.
  */
 export function limitConcurrency(gate: { readonly accepting: () => boolean }, slots: Slots): RequestHandler {
   return function limitConcurrencyMiddleware(_req, res, next) {
@@ -58,7 +58,7 @@ export function countUntilClosed(lifecycle: Pick<Lifecycle, 'begin'>): RequestHa
   };
 }
 
-/** A call that was held for too long is refused; an offer was answered before it came here. */
+/** Refuses a call that was held for too long. Calls without a proof got their offer earlier. */
 export function holdWhileFenced(fence: Pick<Fence, 'up' | 'pass'>): RequestHandler {
   return function holdWhileFencedMiddleware(_req, _res, next) {
     if (fence.up()) return held(fence, next);
@@ -71,7 +71,7 @@ async function held(fence: Pick<Fence, 'pass'>, next: NextFunction): Promise<voi
   next();
 }
 
-/** What a call is answered that was held in vain. */
+/** The error for a call that was held in vain. */
 function backendRestarts(): GatewayError {
   return new GatewayError('GATEWAY_BUSY', {
     message:
@@ -86,8 +86,8 @@ type GiveBack = () => void;
 /**
  * Counts a call before a byte of its body is read and long before a signature is checked. Without a
  * token it is refused with the envelope on every adapter, because the message that a JSON-RPC error
- * would answer has not been read. Every counted answer states what is left
- * (draft-ietf-httpapi-ratelimit-headers-10), so that agents can slow down before.
+ * would answer has not been read. Every counted answer states the tokens left
+ * (draft-ietf-httpapi-ratelimit-headers-10), so that agents can slow down in time.
  */
 export function rateLimit(buckets: TokenBuckets, clientOf: ClientOf, onLimited: () => void): RequestHandler {
   const { perSecond, burst } = buckets.rate;

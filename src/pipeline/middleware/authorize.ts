@@ -102,7 +102,7 @@ function recordVerified(journal: Journal, { mode, issuer, mandateId, reference }
   });
 }
 
-/** What the gateway's own receipt states about a mandate. */
+/** The statement of the gateway's own receipt about a mandate. */
 function mandateSummary({
   reference,
   mandateIssuer,
@@ -152,7 +152,7 @@ export function unauthorized(
   });
 }
 
-/** A mandate that is right and cannot be used now. */
+/** The refusal of a valid mandate that cannot be used now. */
 export function usedUp(
   { reference, referenceSdHash, issuer }: AcceptedMandate,
   { reason, cause }: { readonly reason: Reason; readonly cause?: unknown },
@@ -160,7 +160,7 @@ export function usedUp(
   return { kind: 'refused', reason, reference: { reference, referenceSdHash }, issuer, cause };
 }
 
-/** The mandate of one paid call; of a call that needs none, it adds nothing. */
+/** The mandate of one paid call; for a call that needs none, it adds nothing. */
 export interface PaymentMandate {
   /** Its use, which is reserved with the payment. */
   readonly terms: Pick<PaymentTerms, 'mandate'>;
@@ -198,8 +198,8 @@ function usedMandate(
   const stored = record.mandate === undefined ? undefined : readStoredMandate(record.mandate);
   if (stored === undefined || mandated === undefined) return undefined;
   const presented = mandated.kind === 'accepted' ? mandated : mandated.reference;
-  // Another mandate was not used up by this payment, and with other disclosures it is not the one
-  // that was checked.
+  // This payment used up no other mandate, and with other disclosures it is not the mandate that
+  // was checked.
   const { reference, referenceSdHash } = stored;
   const isSame = presented?.reference === reference && presented.referenceSdHash === referenceSdHash;
   const { requestId: id, transaction } = record;
@@ -211,8 +211,8 @@ function usedMandate(
 }
 
 /**
- * Records the mandate right before the first event of the payment. Where an earlier attempt made
- * all of those, this mandate admitted nothing.
+ * Records the mandate right before the first event of the payment. If an earlier attempt recorded
+ * all events of the payment, this mandate admitted nothing.
  */
 function announcing(journal: Journal, mandate: AcceptedMandate): Journal {
   let announced = false;

@@ -17,8 +17,8 @@ import { advanceCall, callAt, type PreparedCall, type ProvenCall, type ResolvedC
 import { paidPurchase } from './authorize.ts';
 
 /**
- * A paid call without a proof gets the challenge, whatever mandate it brought; one that has no
- * input yet gets it unprepared.
+ * A paid call without a proof gets the challenge, whatever mandate it brought; a call without an
+ * input gets it before it is prepared.
  */
 export function challenge(selling: Selling, mandates?: MandateService): RequestHandler {
   return function challengeMiddleware(req, res, next) {
@@ -46,7 +46,7 @@ export function challenge(selling: Selling, mandates?: MandateService): RequestH
   };
 }
 
-/** What would be right, by the reason of contract 1.3. Other reasons come from facilitators. */
+/** The right form, by the reason of contract 1.3. Other reasons come from facilitators. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_payload', 'it must be the JSON of one x402 v2 PaymentPayload, as base64 where text is carried'],
   ['invalid_x402_version', 'x402Version must be 2, over HTTP in the header PAYMENT-SIGNATURE'],
@@ -86,7 +86,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
  */
 const MAX_BOUND_BYTES = 16_384;
 
-/** One sentence for the buyer: the reason, and what would be right. */
+/** One sentence for the buyer: the reason, and the right form. */
 export function refusalSentence(reason: string, fault?: string): string {
   const words = fault ?? WORDS.get(reason);
   return `The payment proof was refused: ${reason}${words === undefined ? '' : ` (${words})`}.`;
@@ -95,8 +95,8 @@ export function refusalSentence(reason: string, fault?: string): string {
 /**
  * Answers 402. Only this function does, so the 402 promise (contract 4.3) is kept here: a call that
  * brought a proof gets no challenge without the witness `owed`, which is undefined for a call
- * without a proof. Where a mandate is needed too, the challenge names it (contract 5), but for a
- * call without an input: a checkout names what is bought.
+ * without a proof. Where a mandate is needed too, the challenge asks for it (contract 5), except
+ * for a call without an input: the checkout for a mandate names the input.
  * @throws Error when the witness is missing or forged: a bug, which must not become a second
  * payment
  */
@@ -139,7 +139,7 @@ export function requirePayment(
   );
 }
 
-/** What a token is bound to; undefined leaves it unbound. */
+/** The purchase that a token is bound to; undefined leaves it unbound. */
 function boundTo(call: ResolvedCall | PreparedCall | ProvenCall): string | undefined {
   if (call.stage === 'resolved') return undefined;
   const { resource, request, input, rawInput } = call;
@@ -149,11 +149,11 @@ function boundTo(call: ResolvedCall | PreparedCall | ProvenCall): string | undef
 
 /** The offers of one configuration, as a caller gets them now. */
 export interface Selling {
-  /** What a proof for a resource may accept. */
+  /** The offer that a proof for a resource may accept. */
   offer(resourceId: string): Offer;
   /**
-   * What a 402 offers to the sender of a request. `owed`: after a proof; an answer that waits is no
-   * more work, so it is sold whatever may be worked unpaid.
+   * The offer of a 402 to the sender of a request. `owed`: the witness after a proof; an answer
+   * that waits needs no more work, so `worksUnpaid` is not asked about it.
    */
   offerTo(req: Request, resourceId: string, owed?: Pick<SafeToRechallenge, 'answerOf'>): Offer;
 }

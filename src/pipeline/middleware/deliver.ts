@@ -49,7 +49,7 @@ export function deliver(
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;
       const failed = { reason, status: answer.status, requestWritten, cause: relayed.error, sent: relayed.sent };
-      // Where the head is out already, the caller learns it from the broken connection.
+      // A caller that has the head already learns of it from the broken connection.
       throw await backendFailed({ ...call, stage: 'funded' }, deliveries, failed);
     }
     // A bought answer that cannot be sent now is read all the same: once kept, it can be collected
@@ -83,7 +83,7 @@ export function deliver(
     passed('relayed', record.payId);
     if (finished) await deliveries.delivered(record, facts);
     else {
-      // What is too large to be kept waits for its buyer.
+      // The reconciler fetches no answer that is too large to be kept: its buyer has to ask for it.
       const repeatable = isRepeatable(call.resource.backend) && !tooLarge;
       const failure = { code: FAILURES[relayed.kind] };
       const sent = relayed.kind === 'client_gone' ? relayed.sent : undefined;
@@ -227,7 +227,7 @@ function digestAnswer(answer: BackendAnswer): () => AnswerDigest | undefined {
     const sum = { answer: hash('sha256', whole, 'hex'), bytes: whole.byteLength };
     return () => sum;
   }
-  // Asked for only here: of an answer whose body was asked for nothing is there as a whole.
+  // `body` is asked for only here: once it was asked for, `whole` is undefined.
   const { body } = answer;
   const running = createHash('sha256');
   let bytes = 0;

@@ -1,5 +1,5 @@
 /**
- * The last middleware: turns what was thrown into one GatewayError, which the call's own response
+ * The last middleware: turns a thrown value into one GatewayError, which the call's own response
  * writer answers in the words of its protocol.
  */
 
@@ -9,7 +9,7 @@ import { type CallIds, idsOf } from '../../server/http/access-record.ts';
 import { sendError } from '../../server/http/respond.ts';
 import { annotationsOfFunded, type Call, currentCall, type PaymentAnnotations } from '../call.ts';
 
-/** What the log may know of a failure, on every channel. */
+/** The parts of a failure that the log may have, on every channel. */
 export type Failure = Pick<GatewayError, 'status' | 'message' | 'cause'> & { readonly code: string };
 
 /** Gets each failure before it is answered; the log decides what is worth a line. */
@@ -38,7 +38,7 @@ export function errorHandler(onFailure: FailureListener): ErrorRequestHandler {
   };
 }
 
-/** What a failed call still has to state about the buyer's money and the mandate it used up. */
+/** The statements of a failed call about the buyer's money and the mandate that it used up. */
 function annotationsOf(call: Exclude<Call, { readonly stage: 'received' }>): PaymentAnnotations {
   if (call.stage === 'proven') return call.annotations ?? {};
   return 'funding' in call ? annotationsOfFunded(call) : {};

@@ -1,6 +1,6 @@
 /**
- * Sends the prepared request of a funded call to the backend, classifies the answer, and says what
- * follows where the backend does not deliver.
+ * Sends the prepared request of a funded call to the backend, classifies the answer, and makes the
+ * error where the backend does not deliver.
  */
 
 import type { Readable } from 'node:stream';
@@ -73,7 +73,7 @@ export function forward(exchange: Exchange, deliveries: DeliveryRecorder): Reque
   };
 }
 
-/** A free call that certainly never left has used nothing up: its mandate is as good as before. */
+/** A free call that certainly was not sent has not used its mandate up: the use is released. */
 async function finishMandate(res: Response, call: FundedCall, requestWritten: boolean): Promise<void> {
   const { authorization, ...unauthorized } = call;
   if (authorization?.finish === undefined) return;
@@ -81,15 +81,15 @@ async function finishMandate(res: Response, call: FundedCall, requestWritten: bo
   if (!requestWritten) advanceCall(res, unauthorized);
 }
 
-/** Largest body, and largest headers beside it, bytes. */
+/** Largest body of a failed answer that callers get, and largest headers beside it, bytes. */
 const MOST_BYTES = 4_096;
 /** Only the gateway asks for money, so the terms of a backend are not shown. */
 const PAYMENT_REQUIRED_STATUS = 402;
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Reads a failed answer and lets go of its connection. Undefined: it has no JSON body within the
- * bound, or broke off. Never rejects.
+ * Reads a failed answer and lets go of its connection. Undefined: the status is 402 or below 400,
+ * or there is no whole JSON body within the bound. Never rejects.
  */
 export async function toldByBackend(answer: BackendAnswer): Promise<ToldByBackend | undefined> {
   const { status, whole } = answer;
@@ -116,7 +116,7 @@ export async function toldByBackend(answer: BackendAnswer): Promise<ToldByBacken
   }
 }
 
-/** Undefined: there is more. */
+/** Undefined: the body is longer than MOST_BYTES. */
 async function readBounded(body: Readable): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -128,7 +128,7 @@ async function readBounded(body: Readable): Promise<Uint8Array | undefined> {
   return Buffer.concat(chunks);
 }
 
-/** What of a call its request is made of. */
+/** The parts of a call that its request is made of. */
 type Requesting = Pick<PreparedCall, 'request' | 'requestId' | 'trace' | 'channel' | 'inPlace'> & {
   readonly resource: Pick<PreparedCall['resource'], 'id'>;
 };
@@ -152,7 +152,7 @@ export function requestToBackend(call: Requesting, paid: PaymentRecord | undefin
   return { ...request, headers };
 }
 
-/** What a free call in place asks of the backend's caches; undefined: nothing. */
+/** The preconditions and ranges of a free call in place; undefined: none. */
 export function conditionsOf(
   { inPlace }: Pick<PreparedCall, 'inPlace'>,
   paid: PaymentRecord | undefined,
@@ -221,16 +221,16 @@ export async function backendFailed(
 }
 
 /**
- * The same for a call that would have been paid after its answer (4.7): nothing was taken, and the
- * same proof begins anew.
+ * Records the failure of a call that would have been paid after its answer (contract 4.7) and
+ * returns its error: nothing was taken, and the same proof begins anew.
  */
 export function failedUnpaid(call: ProvenCall, failed: WorkFailure): GatewayError {
   const { code, details, cause } = recordFailure(call, failed, false);
   call.journal.flush();
   const { status, ...told } = details;
   const reason = status === undefined || 'reason' in told ? {} : { reason: statusClass(status) };
-  // A repetition would be worked in vain again where the answer is too large. Of a status its class
-  // alone is told: that a thing is not there may be what is sold.
+  // A repetition is in vain where the answer is too large. The caller is told only the class of a
+  // status: the absence of a thing may be the sold information.
   const retryable = failed.reason !== TOO_LARGE && (failed.status === 0 || failed.status >= 500);
   const taken = 'The merchant backend did not deliver, and no payment was taken.';
   const tooLarge = failed.reason === TOO_LARGE ? ' Its answer is too large to be kept.' : '';
@@ -238,7 +238,7 @@ export function failedUnpaid(call: ProvenCall, failed: WorkFailure): GatewayErro
   return new GatewayError(code, { message, retryable, details: { ...told, ...reason }, cause });
 }
 
-/** Records `backend.failed`; what the caller learns of it, in the words of contract 1.2. */
+/** Records `backend.failed`, and returns the caller's part of it in the words of contract 1.2. */
 function recordFailure(
   call: Pick<FundedCall, 'journal' | 'startedAt'> & { readonly resource: Pick<Resource, 'backend'> },
   failed: WorkFailure,
@@ -265,14 +265,14 @@ export function undeliveredError(
     cause,
   }: {
     readonly retryable: boolean;
-    /** Why it is not. */
+    /** Why the call is not retryable. */
     readonly why?: string;
     readonly details: ErrorDetails;
     readonly headers?: Readonly<Record<string, string>>;
     readonly cause?: unknown;
   },
 ): GatewayError {
-  // ISO 8601: until then the same proof can collect what it paid for.
+  // ISO 8601: until then the same proof can collect the answer that it paid for.
   const until = new Date((record.settledAt ?? record.changedAt) + RETRY_WINDOW_MS).toISOString();
   const { status = 0 } = details;
   const stays = status >= 300 && status <= 499 && !PASSING_STATUSES.has(status);

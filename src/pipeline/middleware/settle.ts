@@ -33,7 +33,7 @@ import { requirePayment, type Selling } from './challenge.ts';
 import { asAnswer, signDelivery } from './deliver.ts';
 import { failedUnpaid, requestToBackend, undeliveredError } from './forward.ts';
 
-/** What a settlement asks of the process. */
+/** The facts and connections that a settlement asks of the process. */
 interface SettlementGate {
   /** Whether the gateway may still start to move money; asked again right before it does. */
   accepting(): boolean;
@@ -44,7 +44,7 @@ interface SettlementGate {
   readonly noteProof: NoteProof;
 }
 
-/** What one call carries through its settlement; built once. */
+/** The parts of one call that its settlement works with. */
 interface PaidPurchase {
   readonly call: ProvenCall;
   readonly mandate: PaymentMandate;
@@ -67,7 +67,7 @@ export function settle(
     }
     let purchase = purchaseOf(req, shown, gate, mandates);
     let result = await settler.settle(purchase.request).catch(throwStorageError);
-    // The operation may have another method by now, which is part of what a proof bought.
+    // The operation may have another method by now; the method is a part of each purchase.
     const bought = shown.collecting === undefined && isAnothers(result) ? await asBought(shown) : undefined;
     if (bought !== undefined) {
       purchase = purchaseOf(req, bought, gate, mandates);
@@ -139,7 +139,7 @@ function purchaseOf(
   return { call, mandate, request };
 }
 
-/** How the backend answers a call before its money moves, where that is agreed. */
+/** The work of the backend before the money of a call moves, where that is agreed. */
 function workFirst(
   req: Request,
   call: ProvenCall,
@@ -212,7 +212,7 @@ function unlessBusy({ kind }: Relayed): void {
   if (kind === 'busy') throw new GatewayError('GATEWAY_BUSY');
 }
 
-/** What a failure states after money moved, or may have moved. */
+/** The statements of a failure after money moved, or may have moved. */
 function annotationsOfFailure(purchase: PaidPurchase, result: SettlementResult): PaymentAnnotations | undefined {
   const { requestId } = purchase.call;
   if (result.kind === 'uncertain') return { payment: pendingResponse(result.record, result.transaction, requestId) };
@@ -278,7 +278,7 @@ function unsettled(
         message: result.guarded === true ? GUARDED : SPENT[result.state],
         details: {
           state: result.state,
-          // What an authorization bought elsewhere is not shown here.
+          // A purchase of another call with this authorization is not shown here.
           ...(result.record === undefined || result.state === 'used' ? {} : { payment: paymentDetails(result.record) }),
         },
       });

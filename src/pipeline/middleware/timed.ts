@@ -22,8 +22,8 @@ export type StepName = (typeof TIMED_STEPS)[number];
 export type StepWatch = (res: Response) => void;
 
 /**
- * Stages that a step passes on untouched, so that it is not entered. Their calls would hide how
- * long the others spend in it.
+ * Stages that a step passes on untouched. Calls at these stages do not enter the step: they would
+ * hide how long other calls spend in it.
  */
 const PASSING: Partial<Record<StepName, Stage>> = { verify: 'funded', settle: 'funded', forward: 'answered' };
 
@@ -44,10 +44,10 @@ export function timed(watch: (step: StepName) => StepWatch) {
 }
 
 /**
- * One handler that runs all of `handlers`, and then what comes next. As in Express each gets a
- * `next` and may return a promise. `failed` answers what one of them throws, rejects with or passes
- * to `next`; what `failed` throws itself goes on to the handler's own `next`, as do all failures
- * without it. Its name lists those of the handlers.
+ * One handler that runs `handlers` in order, and then its own `next`. As in Express, each of them
+ * gets a `next` and may return a promise. `failed` answers an error that one of them throws,
+ * rejects with or passes to `next`; an error that `failed` throws, and every error without
+ * `failed`, goes to the own `next`. The name of the handler lists their names.
  */
 export function inOrder(handlers: readonly RequestHandler[], failed: ErrorRequestHandler = passOn): RequestHandler {
   const inOrder: RequestHandler = (req, res, next) => {

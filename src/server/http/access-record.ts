@@ -1,6 +1,5 @@
 /**
- * What is known of a request: its ids, and the record of what it became, for the log line, the
- * metrics and the trace.
+ * The facts of a request: its ids, and the record of its outcome, for log line, metrics and trace.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -36,9 +35,9 @@ type CheckoutCode =
   | 'service_unavailable';
 
 /**
- * What became of a request, from closed lists: `delivered`, `replayed` (delivered before),
- * `payment_required`, `client_gone` (the caller left first), an error code of contract 1.2, that of
- * an ACP error, or the code of a JSON-RPC error.
+ * The outcome of a request, from closed lists: `delivered`, `replayed` (delivered before),
+ * `payment_required`, `client_gone` (the caller left first), an error code of contract 1.2, the
+ * code of an ACP error, or the code of a JSON-RPC error.
  */
 export type Outcome =
   | 'delivered'
@@ -58,17 +57,17 @@ export interface AccessRecord {
   passed: true | undefined;
   /** The operation of a checkout call, which has no resource; noted once its caller is known. */
   operation: string | undefined;
-  /** What the gateway began to answer. Absent before that, and for answers that are no call's. */
+  /** The outcome of the answer that began; absent before, and for successes that are no call's. */
   outcome: Outcome | undefined;
   /** Why a mandate was refused, from the closed list of ap2 8; absent for other outcomes. */
   reason: string | undefined;
   /** Why the backend did not deliver, and which operation; absent for other calls. */
   backend: BackendFault | undefined;
-  /** What settled the payment that the answer states, or may have; absent without one. */
+  /** The transaction that settled the stated payment, or may have; absent without one. */
   transaction: string | undefined;
   /** Why a payment was refused (contract 1.3); absent for other answers. */
   refusal: string | undefined;
-  /** Fields of the merchant that its head had no room for. */
+  /** Fields of the merchant that the head of the answer had no room for. */
   leftOut: string | undefined;
   /** The backend's answer, once it is relayed: whether it arrives is known at the end. */
   relaying: RelayedAnswer | undefined;
@@ -82,7 +81,7 @@ interface BackendFault {
   readonly operation: string;
 }
 
-/** A backend's answer, of which it is asked whether it broke off. */
+/** The part of a backend's answer that shows whether the answer broke off. */
 interface RelayedAnswer {
   readonly body: { readonly errored: Error | null };
 }
@@ -153,7 +152,7 @@ export function notePayment(res: Response, transaction: string | undefined, refu
   record.refusal = refusal;
 }
 
-/** What a caller's X-Request-Id may be (specification 8). */
+/** The form of a caller's X-Request-Id (specification 8). */
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/;
 
 /** How a new id begins, by raw path (contract 3, "requestId minted by other channels"). */
@@ -197,7 +196,7 @@ function newRequestId(prefix: string): string {
 export function identify(prefixes: IdPrefixes = new Map<string, string>()): RequestHandler {
   return function identify(req, res, next) {
     const requestId = requestIdFor(req, prefixes.get(rawPath(req.url)) ?? 'req');
-    // In place of the object of Express, which has no prototype: V8 reads it as a dictionary.
+    // Replaces the object of Express: V8 reads an object without a prototype as a dictionary.
     res.locals = { requestId, callId: newCallId() } satisfies CallIds;
     res.setHeader('x-request-id', requestId);
     next();

@@ -15,12 +15,12 @@ const PREFLIGHT = {
 const EXPOSED =
   'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, agent-authorization-receipt';
 
-/** What lets a page of an origin read an answer. */
+/** The fields that let a page of an origin read an answer. */
 export function corsFields(origin: string): Readonly<Record<string, string>> {
   return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED };
 }
 
-/** What pages may ask at the backend's own addresses (contract 7.4). */
+/** The requests that pages may make at the backend's own addresses (contract 7.4). */
 export interface PreflightInPlace {
   /** The methods of the address that a request came to; undefined: it is the gateway's own. */
   methodsOf(res: Response): string | undefined;
@@ -75,8 +75,8 @@ export function checkOrigin(
 }
 
 /**
- * Admits listed hosts only, compared as they are written, with their port. Undefined: every host.
- * Probes come before it.
+ * Admits listed hosts only, compared as text with their port; case does not count. `allowedHosts`
+ * undefined: every host. Probes are answered before this check.
  */
 export function checkHost(allowedHosts: readonly string[] | undefined): RequestHandler {
   const allowed = allowedHosts === undefined ? undefined : new Set(allowedHosts.map((host) => host.toLowerCase()));

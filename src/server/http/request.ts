@@ -77,7 +77,7 @@ export function singleHeader(req: IncomingMessage, name: string): string | undef
 
 const TAKES_TRAILERS = /(?:^|,)\s*trailers\s*(?:,|$)/i;
 
-/** Whether a caller reads what stands behind a body (RFC 9110 10.1.4). */
+/** Whether a caller reads trailers behind a body (RFC 9110 10.1.4). */
 export function takesTrailers({
   headers,
   httpVersionMinor,
@@ -111,7 +111,7 @@ export function rawPath(target: string): string {
   return at === -1 ? path : path.slice(0, at);
 }
 
-/** What follows the mount in a raw path, empty or from its slash on; undefined if not below it. */
+/** The rest of a raw path behind the mount, empty or from its slash on; undefined if not below. */
 export function belowMount(mountPath: string, path: string): string | undefined {
   if (!path.startsWith(mountPath)) return undefined;
   return path.length === mountPath.length || path[mountPath.length] === '/' ? path.slice(mountPath.length) : undefined;
@@ -168,7 +168,7 @@ export const SINGLE_FIELDS: readonly string[] = [
 ];
 /** Each field has a bit, in the sets below. */
 const SINGLE_BITS = SINGLE_FIELDS.map((field, index) => ({ field, bit: 1 << index }));
-/** The same by the length of the name. */
+/** The fields and their bits by the length of the name. */
 const SINGLE_BY_LENGTH: readonly (readonly { readonly field: string; readonly bit: number }[] | undefined)[] =
   Array.from({ length: Math.max(...SINGLE_FIELDS.map(({ length }) => length)) + 1 }, (_, length) => {
     const ofLength = SINGLE_BITS.filter(({ field }) => field.length === length);
@@ -231,7 +231,7 @@ function framingFault(req: IncomingMessage, left: number): FramingFault | undefi
   return undefined;
 }
 
-/** What two parsers could read as another version, host, or end of the message. */
+/** The fault by which two parsers could read another version, host, or end of the message. */
 function delimitingFault(req: IncomingMessage, left: number): FramingFault | undefined {
   const { httpVersion, headers, rawHeaders } = req;
   if (rawHeaders.length > 2 * MAX_HEADERS)
@@ -253,8 +253,8 @@ function delimitingFault(req: IncomingMessage, left: number): FramingFault | und
 const LEFT_TO_BACKEND = bitsOf(SINGLE_FIELDS.filter((field) => field !== 'host' && field !== 'content-length'));
 
 /**
- * The same for a request that passes to the backend: what it means is the backend's to judge, and
- * only its beginning, its end and its host must be beyond doubt. Undefined: they are.
+ * The refusal of a request that passes to the backend: only its beginning, its end and its host
+ * must be beyond doubt, and the backend judges its meaning. Undefined: no refusal.
  */
 export function relayedFramingRefused(req: IncomingMessage): GatewayError | undefined {
   const fault = delimitingFault(req, LEFT_TO_BACKEND) ?? hostFault(req.headers.host);
@@ -262,11 +262,11 @@ export function relayedFramingRefused(req: IncomingMessage): GatewayError | unde
 }
 
 const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[([0-9a-f:.]+)\])(?::(\d{1,5}))?$/i;
-/** Of a name in DNS, and its port. */
+/** The longest name in DNS with its port, characters. */
 const MAX_HOST_LENGTH = 260;
 const MAX_PORT = 65_535;
 
-/** A Host that names no host: sites write links from it, and caches keep them. It may be empty. */
+/** Refuses a Host that names no host: sites and caches keep links made from it. Empty passes. */
 function hostFault(host = ''): FramingFault | undefined {
   if (host === '') return undefined;
   const [matched, address, port = '1'] = (host.length <= MAX_HOST_LENGTH && HOST.exec(host)) || [];
@@ -413,21 +413,21 @@ export function readBytes(req: IncomingMessage, res: ServerResponse, mustBeEmpty
     req.on('data', onData);
     req.once('end', onEnd);
     req.once('error', (cause) =>
-      // An error of the connection's own is not the caller's fault.
+      // A GatewayError is the gateway's own, as after a standstill, and not the caller's fault.
       reject(
         cause instanceof GatewayError
           ? cause
           : new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause }),
       ),
     );
-    // Last, so that a caller that waits for it does not send what would be refused.
+    // `100 Continue` goes out last: a caller that waits for it sends no body that would be refused.
     if (CONTINUE.test(req.headers.expect ?? '')) res.writeContinue();
   });
 }
 
 /**
- * Whether all of a body has come and nothing has read of it, as of each call that waited for its
- * turn: then no event has to be waited for, and each of them costs as much as a check.
+ * Whether a whole body has come and nothing has read of it, as for calls that waited for their
+ * turn. Such a body is read without events, each of which costs as much as a check.
  */
 function isThere(req: IncomingMessage): boolean {
   return req.complete && !req.destroyed && req.readableFlowing === null;
@@ -438,7 +438,7 @@ function isUtf8(contentType: string): boolean {
   return charset === undefined || charset === 'utf-8' || charset === 'utf8';
 }
 
-/** On the request itself: a weak table of them costs more in collections than all that is noted. */
+/** The key of a mark on the request itself: a WeakMap costs more in garbage collections. */
 const RELAYED = Symbol('its body is relayed');
 
 interface Noted extends IncomingMessage {
@@ -450,7 +450,7 @@ export function noteBodyRelayed(req: Noted): void {
   req[RELAYED] = true;
 }
 
-/** The relay ended before the body: what answers now is the gateway's own. */
+/** Notes that the relay ended before the body: the answer now is the gateway's own. */
 export function noteRelayEnded(req: Noted): void {
   req[RELAYED] = false;
 }

@@ -13,7 +13,7 @@ import { errorEnvelope, type GatewayError } from '../../errors.ts';
 import type { StaticDocument } from '../../resources/static-document.ts';
 import { noteOutcome, onceClosed } from './access-record.ts';
 
-/** Browsers take a body for what its type says, and for nothing that its bytes resemble. */
+/** Makes browsers go by the type of a body alone, and not by its bytes. */
 export const NO_SNIFFING = { 'x-content-type-options': 'nosniff' } as const;
 export const JSON_HEAD = { 'content-type': 'application/json; charset=utf-8' } as const;
 
@@ -107,8 +107,8 @@ export function clientGone(res: Response): ClientGone {
 }
 
 /**
- * As much of an AbortSignal as is used of it. The connection is watched only while something
- * listens here: a controller with its signal costs a call more than all else that an adapter makes.
+ * The part of an AbortSignal that calls use. It watches the connection from its first listener on:
+ * an AbortController costs a call more than all other objects of an adapter.
  */
 class ClientGone {
   readonly #res: Response;
@@ -145,13 +145,13 @@ class ClientGone {
 /** The largest body that is copied into one piece with its head, bytes. */
 export const COPIED_BYTES = 16_384;
 
-/** A string goes out in one write with the head; more bytes are cheaper than a copy of them. */
+/** A string goes out in one write with the head; for more bytes a second write costs less. */
 export function endWith(res: ServerResponse, bytes: Uint8Array): void {
   if (bytes.byteLength > COPIED_BYTES) res.end(bytes);
   else res.end(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'), 'latin1');
 }
 
-/** Names, values and what stands between them, bytes; a value is latin1. */
+/** The length of names, values and separators, bytes; a value is latin1. */
 export function fieldsBytes(fields: Readonly<Record<string, string | number>>): number {
   let bytes = 0;
   for (const name in fields) bytes += fieldBytes(name, String(fields[name]));
@@ -199,7 +199,7 @@ export function escapedHtml(text: string): string {
 /** How long a connection outlasts its last answer, for an upload or a late close, milliseconds. */
 export const LINGER_MS = 1_000;
 
-/** Writes the one envelope, and ends the connection. Node no longer watches such a socket. */
+/** Writes the error envelope on a socket that Node no longer watches, and ends the connection. */
 export function answerOnSocket(socket: Duplex, refusal: GatewayError, requestId: string): void {
   const body = JSON.stringify(errorEnvelope(refusal, requestId));
   const head = [
@@ -244,7 +244,7 @@ export function acceptsPage(accept: string | undefined): boolean {
   return (named.get('text/html') ?? 0) > 0 && (named.get('application/json') ?? 0) === 0;
 }
 
-/** A media range in lower case and its weight; 0 for a weight that is none. */
+/** A media range in lower case and its weight; 0 for an invalid weight. */
 function readElement(element: string): readonly [range: string, weight: number] {
   const [range = '', ...parameters] = (element.match(PARAMETER) ?? []).map((part) => part.trim());
   const weight = parameters.find((parameter) => /^q\s*=/i.test(parameter));

@@ -6,7 +6,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 /** Names the client that a request is counted for. */
 export type ClientOf = (req: IncomingMessage) => string;
 
-/** Of an IPv6 address, 16 bits each. */
+/** Groups of an IPv6 address, 16 bits each. */
 const GROUPS = 8;
 /** The client of requests whose connection is gone. */
 const UNKNOWN = '-';
@@ -16,14 +16,14 @@ const WITH_PORT = /^(?:([^:[\]]+)|\[([^[\]]+)\])(?::\d{1,5})?$/;
 /**
  * The client's network: an IPv4 address, or the first 56 bits of an IPv6 address, which one
  * household or server has. `trustProxy`: how many proxies before the gateway are trusted to append
- * the address that called them to X-Forwarded-For. An entry that is no address ends the walk at the
- * one before.
+ * the address that called them to X-Forwarded-For. The list is read from its end; an entry that is
+ * no address ends the reading, and the last address read is the client.
  */
 export function clientNetwork(trustProxy: number): ClientOf {
   return clientBy(trustProxy, networkOf);
 }
 
-/** The same with the whole address, which the backend of a passed request gets. */
+/** The client's whole address, found in the same way; the backend of a passed request gets it. */
 export function clientAddress(trustProxy: number): ClientOf {
   return clientBy(trustProxy, addressOf);
 }
@@ -36,8 +36,8 @@ function clientBy(trustProxy: number, read: (address: string) => string | undefi
 }
 
 /**
- * The same with IPv4 addresses in groups of 256, which one subscriber may hold: a client that
- * causes costs for others must not count once for each of its addresses.
+ * Widens the network of `clientOf` to 256 IPv4 addresses, which one subscriber may hold: a client
+ * that causes costs for others must not count once for each of its addresses.
  */
 export function wideNetwork(clientOf: ClientOf): ClientOf {
   return function wideNetworkOf(req) {
@@ -67,7 +67,7 @@ function forwardedFor(
   return client;
 }
 
-/** Undefined for what is no address. An IPv4-mapped IPv6 address is an IPv4 address. */
+/** The network of an address; undefined for other texts. An IPv4-mapped address counts as IPv4. */
 export function networkOf(address: string): string | undefined {
   if (isIPv4(address)) return address;
   if (!isIPv6(address)) return undefined;
@@ -77,7 +77,7 @@ export function networkOf(address: string): string | undefined {
   return `${a.toString(16)}:${b.toString(16)}:${c.toString(16)}:${(d & 0xff00).toString(16)}::/56`;
 }
 
-/** The same address in its usual form; undefined for what is none. */
+/** An address, as IPv4 where it is mapped to IPv6; undefined for any other text. */
 function addressOf(address: string): string | undefined {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1] ?? address;
   return isIPv4(mapped) || isIPv6(mapped) ? mapped : undefined;

@@ -33,7 +33,7 @@ const REPORT_MS = 1_000;
  */
 const LONGEST_CALL_MS = 240_000;
 
-/** Kubernetes takes a pod out of service that does not answer them. */
+/** Kubernetes takes a pod that does not answer these probes out of service. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready']);
 
 const { writeHead } = http.ServerResponse.prototype;
@@ -43,7 +43,7 @@ const [BEFORE_ID = '', AFTER_ID = ''] = JSON.stringify(errorEnvelope(new Gateway
   ID_MARK,
 );
 
-/** For people, who come to what passes. */
+/** For people, who open pages that pass to the backend. */
 const BUSY_PAGE = `${pageOpening('Busy')}<h1>503</h1><p>The gateway is busy. Try again in a moment.</p>${PAGE_CLOSING}`;
 
 /**
@@ -81,10 +81,10 @@ function canBeSkipped({ headers }: http.IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) <= MAX_BODY_BYTES;
 }
 
-/** Lets Express have a request that waited. */
+/** Gives a request that waited to Express. */
 type BeginRequest = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** What becomes of a request now; a call that waits begins or is refused later. */
+/** The decision about a request; a call that waits begins or is refused later. */
 export type Fate = 'goes_on' | 'waits' | 'refused';
 
 /** Decides about a request. `begin`: lets it go on later. */
@@ -105,13 +105,13 @@ interface LoadShedderParts {
   /** Whether the head of a request carries a payment proof. */
   readonly carriesProof: (req: IncomingMessage) => boolean;
   readonly proofs: Pick<ProofStanding, 'networkOf' | 'of'>;
-  /** Tells calls at the backend's own address and requests that pass; undefined: there are none. */
+  /** Tells calls at the backend's own address from passed requests; undefined: neither exists. */
   readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
   /** Called with what was shed since the last time, at most once in REPORT_MS. */
   readonly onShed: (shed: ShedCount) => void;
   /** Called with the number of slots that outlived the longest call and are free again. */
   readonly onLost: (slots: number) => void;
-  /** The share of the time that the event loop worked since the last call; that of this process. */
+  /** The share of time that the event loop worked since the last call; default: this process. */
   readonly busy?: () => number;
 }
 
@@ -119,10 +119,10 @@ export type OpenedLoadShedder = ReturnType<typeof openLoadShedder>;
 
 /**
  * Opens the load shedder of a process, which watches the event loop until it is closed. Every
- * request takes a turn, also what is answered at once, as a document or a 404: a flood of such
- * answers would take whole turns from paid calls. Of a refused request only the head is read.
- * Probes are not refused, nor is what the adapter with routes of its own answers: it refuses
- * callers without a right first, and in its own format.
+ * request takes its turn, documents and 404s too: a flood of such answers would take whole turns
+ * from paid calls. Of a refused request only the head is read. Probes are not refused, nor are
+ * requests for the adapter with routes: that adapter refuses callers without a right first, and in
+ * its own format.
  */
 export function openLoadShedder(
   parts: LoadShedderParts,
@@ -158,8 +158,8 @@ export function openLoadShedder(
   }, JUDGE_MS).unref();
 
   /**
-   * Answers that there is no room. False: it goes on. Without a free slot a message is still read:
-   * `limitConcurrency` then refuses the call in the format of its protocol.
+   * Answers 503 to a request. False: the request goes on. Without a free slot a message is still
+   * read: `limitConcurrency` then refuses the call in the format of its protocol.
    */
   const refused = (req: IncomingMessage, res: ServerResponse, kind: CallKind, channel: string | undefined) => {
     if (kind === 'probe' || channel === ADAPTER_WITH_ROUTES) return false;
@@ -190,9 +190,9 @@ export function openLoadShedder(
     loadShedder,
     slots,
     /**
-     * A decision at once, for an adapter that answers itself, with a cap of its own beside that of
-     * all calls. A call that gets a reason is counted as shed and must be refused. Calls that wait
-     * fill the limit again and again, so these have a few slots beyond it.
+     * Decides at once, for an adapter that refuses calls itself; `cap`: its own slots beside those
+     * of all calls. A call that gets a reason is counted as shed and must be refused. Waiting calls
+     * fill the limit again and again, so calls of this adapter may exceed it by LEAST_IN_FLIGHT.
      */
     sheddingFor(cap: Slots): Shedding {
       allSlots.add(cap);
@@ -234,7 +234,7 @@ function kindOf(
   return channel !== undefined ? 'message' : carriesProof(req) ? 'proof' : 'plain';
 }
 
-/** The memory of a request that waits: its head, and its body as far as it came. */
+/** The most memory that a waiting request takes, bytes: its head, and its body as declared. */
 function bytesOf({ headers, rawHeaders, url = '' }: IncomingMessage): number {
   if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY;
   let bytes = url.length + Number(headers['content-length'] ?? 0);
@@ -259,12 +259,12 @@ export const REFUSED_IN_SUCCESSION = 8;
 /** Most networks that are remembered at a time. */
 const MAX_NETWORKS = 10_000;
 
-/** Takes the end of the proof that a request brought. */
+/** Takes the result of the proof that a request brought. */
 export type NoteProof = (req: IncomingMessage, came: 'bought' | 'refused') => void;
 
 /**
- * The names inside a proof are not used: a forged one claims any payer. What cannot be forged is
- * the connection that a purchase came over, and the network that forged proofs come from.
+ * Ranks requests by connection and network, not by the names inside a proof: a forged proof claims
+ * any payer. A sender can forge neither the connection of a purchase nor its own network.
  */
 export class ProofStanding {
   readonly #networkOf: ClientOf;
@@ -281,7 +281,7 @@ export class ProofStanding {
     return this.#networkOf(req);
   }
 
-  /** How a request that must wait stands. */
+  /** The standing of a request that must wait, which uses up one of those that go first. */
   of({ socket }: IncomingMessage, network: string): Standing {
     const left = this.#connections.get(socket);
     if (left === 0) return 'failed';

@@ -18,9 +18,9 @@ import { REAL_TIME, type Time } from '../../time/time.ts';
 import { onceClosed } from '../http/access-record.ts';
 
 /**
- * What the head of a request tells. `proof`: a call with a payment proof; `message`: its body may
- * carry one; `plain`: neither; `other`: what is no call, as documents, refusals, and what passes.
- * Kinds begin by turns, so that a flood of one leaves the others their share.
+ * The kind of a request, read from its head. `proof`: a call with a payment proof; `message`: its
+ * body may carry one; `plain`: neither; `other`: no call, as documents, refusals and passed
+ * requests. Kinds take turns, so that a flood of one leaves the others their share.
  */
 const CALL_KINDS = ['proof', 'message', 'plain', 'other', 'probe'] as const;
 export type CallKind = (typeof CALL_KINDS)[number];
@@ -32,9 +32,9 @@ export type CallKind = (typeof CALL_KINDS)[number];
 const RANKS = ['paid', 'usual', 'failed'] as const;
 export type Standing = (typeof RANKS)[number];
 
-/** Calls of a kind that wait: as many as a listener has connections, some 3.4 KB each. */
+/** Most calls of a kind that wait: the usual connections of a listener, some 3.4 KB each. */
 export const MOST_WAITING = 4_096;
-/** Large ones of them: more than `SMALL_BYTES` of head and body, or without a declared length. */
+/** Most large calls among them: more than `SMALL_BYTES` of head and body, or no declared length. */
 export const MOST_LARGE = 64;
 export const SMALL_BYTES = 10_240;
 /** How long a call waits, milliseconds: then its caller may as well ask again. */
@@ -44,7 +44,7 @@ export const MAX_WAIT_MS = 1_000;
  * and a new connection waits as well, since the loop accepts one a turn.
  */
 export const TURN_MS = 0.5;
-/** What of it is left for calls that wait beside other work, however long that takes. */
+/** The least part of `TURN_MS` for waiting calls in a turn, however long its other work takes. */
 export const LEAST_MS = 0.25;
 /** Most calls that wait and begin in one turn. */
 const BEGINS = 32;
@@ -62,15 +62,18 @@ export const LONG_TURN_MS = 10;
 export const LEAST_IN_FLIGHT = 32;
 /** The share of the calls in flight that a long turn lowers the limit to. */
 const FALL = 0.75;
-/** The limit rises by this share of the calls that ended, or of itself, in one judgement. */
+/**
+ * In one judgement the limit rises at least by this share of the calls that ended, or of itself;
+ * while the loop is busy, only by `LEAST_RISE` of itself.
+ */
 const RISE = 0.05;
 const LEAST_RISE = 0.01;
 /** While the loop works for less of the time, its long turns are bursts that harm nothing. */
 export const BUSY = 0.75;
-/** The weight of one judgement in that share, which so covers about half a second. */
+/** The weight of one judgement in the share of busy time, which so covers about half a second. */
 const BUSY_WEIGHT = 0.05;
 
-/** What the limit needs of the runtime; a simulation brings its own. */
+/** The parts of the runtime that the limit needs; a simulation brings its own. */
 export interface Runtime extends Time {
   /** Milliseconds that this thread was on a core: a core that others take is no work. */
   worked(): number;
@@ -109,7 +112,7 @@ function takesSlot(kind: string): boolean {
 interface CallLimitParts {
   /** Called for each call, because a reload may change it. */
   readonly maxInFlight: number | (() => number);
-  /** Counts what waits as work that must end before the process does; the result notes its end. */
+  /** Counts waiting calls as work that must end before the process; the result notes its end. */
   readonly work: () => () => void;
   /** That of this thread unless given. */
   readonly runtime?: Runtime;
@@ -145,7 +148,7 @@ export class CallLimit {
 
   /** Calls that may be in flight. */
   #limit = Number.POSITIVE_INFINITY;
-  /** Since the last judgement: whether a call waited for it, most in flight, how many ended. */
+  /** Since the last judgement: whether a call met the limit, most in flight, how many ended. */
   #reached = false;
   #most = 0;
   #ended = 0;
@@ -193,13 +196,13 @@ export class CallLimit {
     const ended = (end: () => void) => (): void => {
       large?.giveBack(holders);
       if (!call.gone()) end();
-      // After the last one has begun: a process that drains would end between the two.
+      // The work ends after the last call has begun: a draining process could end between the two.
       if (this.#line.waiting > 0) return;
       this.#endWork?.();
       this.#endWork = undefined;
     };
     const waits = this.#line.line({
-      // It takes no place here: its slot is its own.
+      // A call takes no place of this limiter: it takes a slot when it begins.
       ...{ client, holders: [], kind, rank: standing, size: 0 },
       start: ended(() => {
         if (standing === 'failed') this.#failedAt = this.#runtime.now();
@@ -241,8 +244,8 @@ export class CallLimit {
       const most = Math.max(this.#most, this.slots.inFlight());
       this.#limit = Math.min(this.#limit, Math.max(LEAST_IN_FLIGHT, FALL * most));
     } else if (this.#reached) {
-      // What a call costs is seen when it ends, so the limit rises with the calls that ended, as
-      // far as the loop lacks work; without such calls it rises slowly.
+      // The end of a call shows its cost, so the limit rises with the calls that ended, as far as
+      // the loop lacks work; without such calls it rises slowly.
       const lacks = Math.min(1, Math.max(RISE, 1 / this.#busy - 1));
       this.#limit += Math.max(lacks * this.#ended, (isBusy ? LEAST_RISE : RISE) * this.#limit);
     }
@@ -298,18 +301,18 @@ export class CallLimit {
     if (this.#due > 0) return;
     this.#due = Math.min(BEGINS, this.#ready());
     if (this.#due === 0) return;
-    // The end of the turn is marked before the begins: they get what it left.
+    // `came` marks the end of the turn before the begins: they get the time that the turn left.
     this.came();
     for (let begin = 0; begin < this.#due; begin += 1) this.#runtime.atEnd(this.#begin);
   }
 
   /**
-   * Begins one call. Between two callbacks Node runs what the first one has put off, so each call
+   * Begins one call. Between two callbacks Node runs the microtasks of the first one, so each call
    * has its slot before the next one begins.
    */
   readonly #begin = (): void => {
     this.#due -= 1;
-    // Once there is no time left the others of this turn do not look.
+    // Without time left, the other begins of this turn do not read the clock.
     if (this.#roomMs > 0 && this.#spentMs() < this.#roomMs) this.#beginNext();
     else this.#roomMs = 0;
     if (this.#due === 0) this.#beginSoon();
@@ -376,7 +379,9 @@ export class Slots {
     return hold;
   }
 
-  /** Frees the slots of calls that began before and do not answer. @returns how many */
+  /**
+   * Frees the slots of calls that began before `beganBefore` and send no answer. @returns how many
+   */
   freeLost(beganBefore: number): number {
     const before = this.#taken.size;
     for (const slot of this.#taken) {
@@ -390,7 +395,10 @@ export class Slots {
 
 /** How long an answer of a free call waits for memory before its call is refused, milliseconds. */
 export const FREE_WAIT_MS = 2_000;
-/** The same for a paid call: a third of the time that a reader may hold a backend back. */
+/**
+ * How long an answer of a paid call waits for memory: a third of the time that a reader may hold a
+ * backend back, milliseconds.
+ */
 export const PAID_WAIT_MS = 20_000;
 
 /** Its places are bytes. */

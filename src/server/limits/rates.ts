@@ -14,7 +14,7 @@ export interface Rate {
   readonly burst: number;
 }
 
-/** What a client has left. Times in whole seconds, rounded up. */
+/** The tokens that a client has left. Times in whole seconds, rounded up. */
 export interface Allowance {
   readonly granted: boolean;
   /** Whole tokens left. */
@@ -41,8 +41,8 @@ interface Bucket {
 }
 
 /**
- * `rate`: asked for each call where it is a function; what a client has used stays counted when it
- * changes. `now`: milliseconds of a monotonic clock.
+ * `rate`: a function is asked for each call; used tokens stay counted when the rate changes. `now`:
+ * milliseconds of a monotonic clock.
  */
 export function createTokenBuckets(
   rate: Rate | (() => Rate),

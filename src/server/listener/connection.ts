@@ -1,6 +1,6 @@
 /**
- * Connections: lets the parser of each have one request at a time and keeps what follows as bytes;
- * bounds how many a listener has, of one client too, and what they hold together.
+ * The connections of a listener: gives the parser of each one request at a time and keeps later
+ * bytes; bounds the number of connections, of one client too, and the bytes that all hold together.
  */
 
 import type http from 'node:http';
@@ -15,17 +15,16 @@ import { networkOf } from '../limits/client-address.ts';
 /** From so many bytes behind a running request on, the socket reads no more. */
 const MOST_BEHIND = 32_768;
 const NOTHING = Buffer.alloc(0);
-/** The last bytes of every head and of every chunked body, behind the end of another line. */
+/** The end of every head and of every chunked body: the end of a line, and an empty line. */
 const EMPTY_LINE = '\n\r\n';
 
-/** On the socket itself: each request looks for it. */
+/** The key of a connection on the socket itself: each request looks it up. */
 const CONNECTION = Symbol('its connection');
 
 interface Noted extends Duplex {
   [CONNECTION]?: Connection;
 }
 
-/** Notes the connection of a socket. */
 function noteConnection(socket: Noted, connection: Connection): void {
   socket[CONNECTION] = connection;
 }
@@ -40,20 +39,19 @@ interface ConnectionParts {
   readonly socket: Socket;
   /** The network of the client; undefined: no shares are taken. */
   readonly client: string | undefined;
-  /** Bytes of it wait here: `bytes` has changed. */
+  /** Called when bytes wait, so that `bytes` has changed. */
   readonly onWaiting: (connection: Connection) => void;
 }
 
 /**
- * Stands between a socket and Node's parser, which makes a request and a response of everything
- * that it is given: 64 KiB of heads are some thousand of them before the first one is answered.
- * Here the parser gets pieces that end where a message may end, and no piece behind a request
- * until that one is answered. The rest waits here, not in the socket: a socket with unread bytes
- * does not tell that its client has left.
+ * Stands between a socket and Node's parser, which makes a request and a response of each head at
+ * once: 64 KiB can hold some thousand heads. Here the parser gets pieces that end where a message
+ * may end, and no piece behind a request until it is answered. Later bytes wait here, not in the
+ * socket: a socket with unread bytes does not tell that its client has left.
  */
 export class Connection {
   readonly socket: Socket;
-  /** Has the connection as a part of its share. */
+  /** The client whose share counts this connection; undefined: none. */
   client: string | undefined;
   /** Its place among the connections of the listener. */
   place: Place<Connection> | undefined;
@@ -79,8 +77,8 @@ export class Connection {
     this.socket = socket;
     this.client = client;
     this.#onWaiting = onWaiting;
-    // Node's own listener gives everything to the parser. With one of another's it does not let the
-    // parser read from the operating system either.
+    // Node's own listener gives all bytes to the parser. With a foreign listener Node also keeps
+    // the parser from reading from the operating system.
     const [parse] = socket.listeners('data') as ((piece: Buffer) => void)[];
     if (parse === undefined) throw new Error('this is no connection of a server of HTTP');
     this.#parse = parse;
@@ -135,7 +133,7 @@ export class Connection {
     this.#reads = 'nothing';
   }
 
-  /** Drops what comes, which the parser cannot read. False: it did. */
+  /** Drops later bytes, because the parser cannot read them. False: it does so already. */
   drops(): boolean {
     const did = this.#reads !== 'dropped';
     this.#reads = 'dropped';
@@ -191,8 +189,8 @@ export class Connection {
   }
 
   /**
-   * No head ends without an empty line, and no body whose length is not declared. So where there is
-   * no more than one, no second request begins.
+   * The end of the next piece. An empty line ends every head and every body without a declared
+   * length, so bytes with no more than one make no second request.
    */
   #endOfPiece(bytes: Buffer): number {
     if (this.#missing > 0) return Math.min(this.#missing, bytes.length);
@@ -227,7 +225,7 @@ export class Connection {
   /** The answer is closed. */
   readonly #closed = (): void => {
     if (this.#answer?.req.complete === true) this.#answer = undefined;
-    // One in each turn of the event loop, so that other connections have theirs.
+    // The next request begins in another turn of the event loop: other connections have theirs.
     if (this.#waiting.length > 0) setImmediate(this.#readOn);
   };
 
@@ -240,7 +238,7 @@ export class Connection {
   };
 }
 
-/** A few bytes would keep all that were read together with them. */
+/** Copies a few bytes: their slice would keep the whole buffer in memory that they came in. */
 function ownCopy(bytes: Buffer): Buffer {
   return 2 * bytes.length < bytes.buffer.byteLength ? Buffer.from(new Uint8Array(bytes).buffer) : bytes;
 }
@@ -250,7 +248,7 @@ function ownCopy(bytes: Buffer): Buffer {
  * bodies that have not come as a whole, answers that their clients do not read.
  */
 export const MAX_WAITING_BYTES = 33_554_432;
-/** Bytes that stay where they held more: to count all of them again takes some 0.1 ms. */
+/** Bytes that all connections may keep after a cut: room before the next count, of some 0.1 ms. */
 const LEFT_BYTES = (7 * MAX_WAITING_BYTES) / 8;
 
 /** Why a connection was closed that had not ended. */
@@ -265,13 +263,13 @@ interface RoomParts {
 }
 
 /**
- * Takes connections. One too many takes the place of the one whose last request is longest ago; a
- * client that has its share gives one of its own. No connection with a request that is not answered
- * is closed for another one.
+ * Takes connections. A connection beyond the bound replaces the idle one whose last request is
+ * longest ago; a client with a full share replaces one of its own. No connection with an unanswered
+ * request is replaced.
  */
 export class Room {
   readonly #parts: RoomParts;
-  /** By their last request. */
+  /** In the order of their last requests, the longest ago first. */
   readonly #open = new LinkedList<Connection>();
   readonly #shares: Places;
   #bytes = 0;
@@ -307,7 +305,7 @@ export class Room {
     if (hasRoom && (client === undefined || this.#shares.take([client]))) return true;
     const own = client === undefined ? undefined : this.#longestIdle(client);
     if (own !== undefined) {
-      // The new one has its part of the share.
+      // The new connection takes over this part of the share.
       own.client = undefined;
       this.#close(own);
       return true;
@@ -324,7 +322,7 @@ export class Room {
     return undefined;
   }
 
-  /** Counts what a connection holds, and cuts those that hold most where it is too much. */
+  /** Counts the bytes of a connection; cuts those with the most bytes when all hold too many. */
   #bound(connection: Connection): void {
     this.#count(connection);
     if (this.#bytes <= MAX_WAITING_BYTES) return;

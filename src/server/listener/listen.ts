@@ -47,13 +47,13 @@ export interface Listener {
   listen(host: string, port: number): Promise<AddressInfo>;
   /** Stops accepting and closes idle connections; running requests finish. May listen again. */
   stop(): void;
-  /** Ends what is still open. */
+  /** Ends all open connections. */
   disconnect(): void;
-  /** Stops, and ends what is still open. */
+  /** Stops, and ends all open connections. */
   destroy(): void;
 }
 
-/** What a listener leaves to the relay of requests. */
+/** The parts of a listener that depend on the relay of requests. */
 export interface RelayParts {
   /** How long a relayed exchange may be silent, milliseconds: its relay ends it. */
   readonly idleTimeoutMs: number;
@@ -66,13 +66,13 @@ export interface ListenerParts {
   /** Whether connections end with their answer; read when a head is written. */
   readonly closing?: () => boolean;
   readonly onRefused: RefusalListener;
-  /** Answers what is refused before Express sees it. */
+  /** Decides before Express which requests go on, wait or are refused. */
   readonly loadShedder?: LoadShedder;
   /** Most connections, and whether clients are told apart by their addresses; asked for each. */
   readonly maxConnections?: () => number;
   readonly sharesClients?: () => boolean;
   readonly silentMs?: number;
-  /** Where requests are relayed: their bodies may take longer than those that are read here. */
+  /** Present if requests are relayed: their bodies may take longer than bodies read here. */
   readonly relay?: RelayParts | undefined;
   /** How long a body may take that is read here, milliseconds. */
   readonly requestTimeout?: number;
@@ -119,7 +119,7 @@ export function createListener(parts: ListenerParts): Listener {
     },
     answer,
   );
-  // All of them are seen, and `checkFraming` counts them; the size of the head is bounded above.
+  // Node passes on all header fields, and `checkFraming` counts them; `LIMITS` bounds their size.
   server.maxHeadersCount = 0;
   server.timeout = relay === undefined ? silentMs : Math.max(silentMs, 2 * relay.idleTimeoutMs);
   // The body reader decides when to invite the body, so an unwanted one is never sent.
@@ -178,7 +178,7 @@ function useOriginForm(req: http.IncomingMessage & Pick<Partial<Request>, 'origi
   req.url = target;
 }
 
-/** A class whose instances have `prototype`, so that it changes nothing when Express sets it. */
+/** A class whose instances have `prototype`: Express changes nothing when it sets the same one. */
 function withPrototype<C extends new (...given: never[]) => object>(Base: C, prototype: object): C {
   function Derived(...given: unknown[]): object {
     return Reflect.construct(Base, given, Derived);
@@ -222,7 +222,7 @@ function leaveInOrder(app: Express, closing: () => boolean): void {
   Object.defineProperty(app.response, 'write', {
     value: function writeCounted(this: http.ServerResponse, ...rest: Parameters<typeof write>) {
       const wantsMore = write.apply(this, rest);
-      // Node gives the pieces of a turn to the socket at its end.
+      // Node gives the pieces of a turn to the socket at the end of the turn.
       if (!wantsMore) process.nextTick(countUnsent, this);
       return wantsMore;
     },
@@ -240,7 +240,7 @@ function countUnsent({ socket }: http.ServerResponse): void {
   if (socket !== null && socket.writableLength > 0) connectionOf(socket)?.waits();
 }
 
-/** This is the last answer of its connection. */
+/** Makes an answer the last one of its connection. */
 function endAfter(res: http.ServerResponse, unread: boolean, relayed: boolean): void {
   const connection = connectionOf(res.req.socket);
   if (unread && !relayed) abandon(res);
@@ -255,7 +255,7 @@ function bodyUnread(req: http.IncomingMessage): boolean {
 
 /**
  * Reads no more, and gives the answer time to arrive: Node would destroy the socket with the last
- * byte, and closing a socket with unread bytes discards what it has sent.
+ * byte, and closing a socket with unread bytes discards its sent bytes.
  */
 function abandon(res: http.ServerResponse): void {
   const { req } = res;
@@ -307,8 +307,8 @@ export class Faults {
   fault(error: NodeJS.ErrnoException, socket: Duplex): void {
     const connection = connectionOf(socket);
     const running = connection?.running;
-    // After a standstill Node's timers end before it reads what came in time: the delay is the
-    // gateway's, and the same request may succeed.
+    // After a standstill Node's timers end before it reads bytes that came in time: the delay is
+    // the gateway's, and the same request may succeed.
     const late =
       error.code === TIMED_OUT && this.#standstill.within(REQUEST_MS) ? requestDuringStandstill(error) : undefined;
     if (running === undefined) {
@@ -360,7 +360,7 @@ export class Faults {
   /** Writes the one envelope on the bare socket, and ends it. */
   #answer(socket: Duplex, refusal: GatewayError): void {
     const requestId = `req_${randomUUID()}`;
-    // The rest of the request may still come, and what was refused must not be served.
+    // The rest of the refused request may still come, and must not be served.
     connectionOf(socket)?.stops();
     this.#onRefused(refusal, requestId);
     answerOnSocket(socket, refusal, requestId);

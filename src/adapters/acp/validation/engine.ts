@@ -1,6 +1,6 @@
 /**
  * The published schemas of ACP, compiled in one of three builds, strict or relaxed for callers.
- * compiled.ts uses it from source, deploy/bundle/validators.ts for the code in the bundle.
+ * compiled.ts uses this module from source, deploy/bundle/validators.ts for the code in the bundle.
  */
 
 import { _, Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
@@ -21,7 +21,7 @@ import { linearRegExp } from '../../../resources/patterns/linear.ts';
 import { hasEqualItems } from './equal-items.ts';
 import type { Build, DocumentName } from './validator.ts';
 
-/** By their file names, by which they refer to one another. */
+/** The schemas by their file names, which the references between them use. */
 export const SCHEMA_FILES: Readonly<Record<string, JsonObject>> = {
   'capabilities.schema.json': capabilities,
   'common.schema.json': common,
@@ -52,7 +52,7 @@ export function referenceTo(name: DocumentName): string {
   return `${FILE_OF[name]}#/$defs/${name}`;
 }
 
-/** One node of the published schemas where callers may do what the official schema forbids. */
+/** One node of the published schemas at which a request may break the official schema. */
 interface Relaxation {
   readonly file: string;
   /** Members that lead to the node. */
@@ -80,13 +80,13 @@ const RELAXATIONS = {
     at: ['$defs', 'InterventionCapabilities', 'properties', 'supported', 'items'],
     without: ['enum'],
   },
-  /** Invalid only because both forms of the list match it. */
+  /** An empty list is invalid only because both forms of the list match it. */
   empty_extensions: {
     file: 'capabilities.schema.json',
     at: ['$defs', 'Capabilities', 'properties', 'extensions'],
     without: ['minItems'],
   },
-  /** Missing in the snapshot, and agents send it. */
+  /** The snapshot of the schema lacks the member, and agents send it. */
   item_quantity: {
     file: 'common.schema.json',
     at: ['$defs', 'Item', 'properties'],
@@ -95,7 +95,7 @@ const RELAXATIONS = {
 } as const satisfies Record<string, Relaxation>;
 type RelaxationName = keyof typeof RELAXATIONS;
 
-/** What each build accepts beyond the official schema. */
+/** The relaxations of each build. */
 export const RELAXED: Readonly<Record<Build, readonly RelaxationName[]>> = {
   strict: [],
   wire: ['extensible_enum', 'rfc_ignore_unknown_capability', 'empty_extensions'],
@@ -122,7 +122,8 @@ function changed(node: Json | undefined, relaxation: Relaxation, at: readonly st
 }
 
 /**
- * Callers send the texts, so they are matched in linear time, within the budget of the document.
+ * Callers send the texts, so patterns and formats match in linear time, within the budget of the
+ * document.
  */
 const MATCHING = {
   regExp: Object.assign((pattern: string) => linearRegExp(pattern), {
@@ -132,7 +133,7 @@ const MATCHING = {
 };
 
 /**
- * The schemas of one build, to be compiled by reference. `code`: with source text, for the bundle.
+ * The schemas of one build, to be compiled by reference. `code`: keeps source text for the bundle.
  */
 export function createEngine(build: Build, code: CodeOptions = {}): Ajv2020 {
   const ajv = new Ajv2020({

@@ -1,6 +1,6 @@
 /**
- * Validates documents of ACP against the published schemas: what the rest of the adapter knows of
- * documents, builds and faults.
+ * Validates documents of ACP against the published schemas, and names documents, builds and faults
+ * for the rest of the adapter.
  */
 
 import type { ErrorObject } from 'ajv/dist/2020.js';
@@ -25,10 +25,10 @@ export type DocumentName = (typeof DOCUMENT_NAMES)[number];
 
 export const BUILDS = ['strict', 'wire', 'wire-quantity'] as const;
 /**
- * `strict`: the verdict of the official schema. `wire`: what is accepted of callers, who may send
- * what the RFC tells servers to ignore (acp 11): any `reason_code`, any capability in
- * `interventions.supported`, `extensions: []`. `wire-quantity`: and a `quantity` of request items.
- * Documents of answers have one verdict in all of them.
+ * `strict`: the verdict of the official schema. `wire`: also accepts values of callers that the RFC
+ * tells servers to ignore (acp 11): any `reason_code`, any capability in `interventions.supported`,
+ * `extensions: []`. `wire-quantity`: also accepts a `quantity` of request items. Documents of
+ * answers have the strict verdict in all builds.
  */
 export type Build = (typeof BUILDS)[number];
 
@@ -98,7 +98,7 @@ function faultOf(errors: readonly ErrorObject[], document: Json): Fault {
   return { param: paramOf(error.instancePath, document), keyword: 'anyOf', message: `must have ${alternatives}` };
 }
 
-/** Where a document fits none of several forms, the error deepest in it shows the intended form. */
+/** The deepest error: where a document fits none of several forms, it shows the intended form. */
 function decisive(errors: readonly ErrorObject[]): ErrorObject {
   const [first, ...others] = errors.filter(({ keyword }) => !COMPOUND.has(keyword));
   if (first === undefined) throw new Error('a document was refused without an error that says why');
@@ -109,7 +109,7 @@ function depthOf(error: ErrorObject): number {
   return pathOf(error).split('/').length;
 }
 
-/** What forms require that differ in nothing else: none of them is the right one. */
+/** The members of which each form of an `anyOf` requires another; undefined for other faults. */
 function alternativesOf(errors: readonly ErrorObject[], { instancePath, keyword }: ErrorObject): string | undefined {
   const last = errors.at(-1);
   if (keyword !== 'required' || last?.keyword !== 'anyOf' || last.instancePath !== instancePath) return undefined;
