@@ -1,8 +1,7 @@
 /**
- * Opens the way to one backend over undici, and for the backend of resources a circuit breaker with
- * connections held before money moves (contract 4.6). What is sold goes this way: its exchange is
- * one value, with a deadline, a bound of its size and a connection of its own. What only passes is
- * proxied.
+ * Opens the transport to one backend over undici; `watchBackend` adds a circuit breaker, and
+ * connections held before money moves (contract 4.6). Sold calls use this transport: each exchange
+ * has a deadline, a bound of its size and a connection of its own. A proxy carries passed requests.
  */
 
 import type { LookupFunction } from 'node:net';
@@ -34,15 +33,15 @@ import { SlowReaders } from './slow-readers.ts';
 
 /** How long a new connection is watched, milliseconds: it may be closed right after its accept. */
 const WATCHED_MS = 2;
-/** Before a held connection is reopened, milliseconds, in case the backend closes it at once. */
+/** The pause before a held connection reopens, milliseconds: the backend may close it at once. */
 const REOPEN_MS = 50;
-/** An older answer is no proof of health where a probe can bring a new one, milliseconds. */
+/** An answer older than this proves no health where a probe exists, milliseconds. */
 const FRESH_ANSWER_MS = 1_000;
 
 /**
- * Why a call got no connection. `breaker`: the backend is known to be away, or its resource or
- * payer got no answers. `connect`: it could not be opened, or did not stay open. `sockets`: all are
- * in use, or half of them are held already, or by calls that are not paid yet.
+ * Reasons why a call got no connection. `breaker`: the backend is known to be away, or the call's
+ * resource or payer got no answers. `connect`: no connection opened and stayed open. `sockets`: all
+ * are in use, or calls hold half of them already, or unpaid calls hold or use half of them.
  */
 type ReserveRefusal = 'breaker' | 'connect' | 'sockets';
 
@@ -53,26 +52,26 @@ export interface BackendConnection {
   readonly exchange: Exchange;
   /** Exchanges whose last byte has not come yet, those that wait for a socket included. */
   inFlight(): number;
-  /** Those of them that do not end with their caller, as all that is paid. */
+  /** The exchanges in flight that have no `signal`, as all paid ones: no caller can end them. */
   paidInFlight(): number;
   /**
    * Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. May be
    * called again.
    */
   close(): Promise<void>;
-  /** Ends what still runs (`transport`) and closes the sockets; until `resume` nothing begins. */
+  /** Ends running exchanges (`transport`) and closes the sockets; until `resume` none begins. */
   interrupt(): Promise<void>;
   resume(): void;
-  /** Interrupts it for good. */
+  /** Interrupts for good: no `resume` follows. */
   abort(): Promise<void>;
 }
 
 /** A backend whose state is known, so that no money is taken while it is away (contract 4.6). */
 export interface WatchedBackend extends BackendConnection {
   readonly reserve: ReserveBackend;
-  /** Tries now whether it can be reached. Never rejects. */
+  /** Tries now to reach the backend. Never rejects. */
   tryNow(): Promise<void>;
-  /** What is known of the backend, for readiness and metrics. */
+  /** Facts of the backend, for readiness and metrics. */
   facts(): BackendFacts;
 }
 
@@ -96,22 +95,22 @@ interface ExchangeOptions {
    */
   readonly resolve?: LookupFunction;
   /**
-   * False opens a connection for each exchange: a side effect must not use a socket that the
-   * backend may be closing, because then it is not known whether it was sent (acp 13.3).
+   * False opens a connection for each exchange. On a socket that the backend may be closing the
+   * gateway cannot know whether a request with a side effect arrived (acp 13.3).
    */
   readonly reuse?: boolean;
 }
 
-/** Opens the way to a backend whose state is not watched. */
+/** Opens the transport to a backend whose state is not watched. */
 export function createExchange(options: ExchangeOptions): BackendConnection {
   const { maxSockets = MAX_BACKEND_SOCKETS } = options;
   return openTransport(options, maxSockets, undefined).connection;
 }
 
 /**
- * Opens the way to a backend and watches its state: a first trial runs at once. One of the sockets
- * is kept for trials. `probe`: a request that costs nothing; without it a trial can only show that
- * a connection opens.
+ * Opens the transport to a backend and watches its state: a first trial runs at once. One of the
+ * sockets is kept for trials. `probe`: a request that costs nothing; without it a trial can only
+ * show that a connection opens.
  */
 export function watchBackend(
   options: ExchangeOptions & { readonly probe: Probe | undefined; readonly onChange: ReachListener },
@@ -230,7 +229,7 @@ interface ReservationParts extends Pick<ExchangeDeps, 'sockets' | 'pool' | 'slow
   readonly canProbe: boolean;
   /** Most connections that are held and not used yet. */
   readonly mostHeld: number;
-  /** Sends a request over a connection that is held; `ended` is called at the end. */
+  /** Sends a request over a held connection; `ended` is called when the exchange has ended. */
   readonly exchangeOver: (held: Held, ended: () => void) => Exchange;
 }
 
@@ -244,7 +243,7 @@ function createReservations(parts: ReservationParts) {
   const { sockets, pool, breaker } = parts;
   const refused = { breaker: 0, connect: 0, sockets: 0 };
   let held = 0;
-  /** Calls that hold one or use it, by the resource whose money they risk. */
+  /** Calls that hold or use a connection: paid ones by resource and in all, unpaid ones in all. */
   const running = new Counts();
   const ALL = '';
   const UNPAID = ' ';
@@ -266,7 +265,7 @@ function createReservations(parts: ReservationParts) {
   };
   const opened = async (connection: Connection): Promise<boolean> => {
     if (connection.live && !connection.stale) {
-      // What the backend did to it is read within a turn of the event loop.
+      // The event loop reads a close by the backend within one turn.
       await turn();
       if (connection.live) return true;
     }
@@ -336,7 +335,7 @@ function createReservations(parts: ReservationParts) {
       refused[got] += 1;
       return undefined;
     },
-    /** Held and not used yet. */
+    /** Connections that are held and not used yet. */
     held: () => held,
     refused,
   };

@@ -1,6 +1,6 @@
 /**
- * One exchange with the backend as a state machine, from the wait for a socket to its end: what its
- * callers give and get, its deadline, and its answer as it arrives.
+ * One exchange with the backend as a state machine, from the wait for a socket to its end: the
+ * types of its callers, its deadline, and its answer as it arrives.
  */
 
 import { Readable } from 'node:stream';
@@ -16,7 +16,7 @@ export interface BackendRequest {
   readonly path: string;
   /** Lower-case names, from allow-lists only. The exchange sets `host` and `content-length`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Headers that the caller brought and may bring: part of what is bought. Mostly absent. */
+  /** Allowed headers that the caller sent, a part of the purchase. Mostly absent. */
   readonly callerHeaders?: Readonly<Record<string, string>>;
   readonly body: Uint8Array | undefined;
 }
@@ -44,7 +44,7 @@ export interface ExchangeLimits {
   readonly sale?: Sale;
 }
 
-/** What ends work early: an AbortSignal, or what costs less and has as much of it as is used. */
+/** A signal that ends work early: an AbortSignal, or a cheaper object with these members. */
 export interface Cancellation {
   readonly aborted: boolean;
   addEventListener(type: 'abort', listener: () => void, options?: { readonly once?: boolean }): void;
@@ -61,8 +61,8 @@ export interface BackendAnswer {
   readonly headers: ReceivedHeaders;
   readonly body: Readable;
   /**
-   * All bytes of the body, at most 64 KiB, where they are there and `body` was never asked for:
-   * then nothing can break the answer any more.
+   * All bytes of the body (at most 64 KiB), once they have arrived and while `body` was never asked
+   * for: no failure can follow.
    */
   readonly whole?: Uint8Array | undefined;
 }
@@ -77,7 +77,7 @@ export interface HeldConnection {
    * whatever the method.
    */
   readonly exchange: Exchange;
-  /** The call does not need it. */
+  /** Gives back the connection unused. */
   release(): void;
 }
 
@@ -85,15 +85,15 @@ export interface HeldConnection {
 export type ReserveBackend = (sale: Sale) => Promise<HeldConnection | undefined>;
 
 /**
- * Why no usable answer came: `unreachable` no connection (nothing was written), `timeout` the total
- * deadline passed, `transport` the connection broke or the bytes were no HTTP (also 101),
+ * Why no usable answer came: `unreachable` no connection (see `requestWritten`), `timeout` the
+ * total deadline passed, `transport` the connection broke or the bytes were no HTTP (also 101),
  * `response_too_large` above the cap, `aborted` by the signal.
  */
 export type BackendFailure = 'unreachable' | 'timeout' | 'transport' | 'response_too_large' | 'aborted';
 
 export const TOO_LARGE: BackendFailure = 'response_too_large';
 
-/** The closed words of contract 1.2: unreachable and broken off look the same from outside. */
+/** Translates a reason to the words of contract 1.2, which name `unreachable` `transport`. */
 export function wireReason<Reason extends string>(reason: Reason): Exclude<Reason, 'unreachable'> | 'transport' {
   return reason === 'unreachable' ? 'transport' : (reason as Exclude<Reason, 'unreachable'>);
 }
@@ -125,13 +125,13 @@ export interface RelayStatuses {
 export const NONE_RELAYED: RelayStatuses = { sold: [], unpaid: [] };
 
 /**
- * What a final status of the backend means for the caller. `deliver`: the answer is what was bought
- * or asked for. `redirect`: never followed and never relayed, its Location can name an internal
+ * The meaning of a final status of the backend for the caller. `deliver`: the answer was bought or
+ * asked for. `redirect`: never followed and never relayed, its Location can name an internal
  * host. `fail`: the backend did not deliver.
  */
 type StatusOutcome = 'deliver' | 'redirect' | 'fail';
 
-/** Why no answer came to a call: a status, a reason of the exchange, or a redirect. */
+/** Names the failure of a call by its reason (`reset` for `transport`), or else by its status. */
 export function failureCode({ status, reason }: { readonly status: number; readonly reason?: string }): string {
   return reason === undefined ? `backend_status_${status}` : reason === 'transport' ? 'reset' : reason;
 }
@@ -155,7 +155,7 @@ export function statusClass(status: number): string {
   return status >= 500 ? 'backend_5xx' : 'backend_4xx';
 }
 
-/** How a backend answers preconditions and ranges, beside 206. */
+/** Statuses that answer preconditions and ranges, beside 206. */
 const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([304, 412, 416]);
 
 /**
@@ -173,7 +173,7 @@ export function classify(status: number, delivered: readonly number[], condition
 
 /** How long a reader may hold an answer back, in all, milliseconds. */
 const READER_HOLD_MS = 60_000;
-/** Between two attempts of an exchange on a held connection, milliseconds. */
+/** The pause between two attempts of an exchange on a held connection, milliseconds. */
 const CONNECT_AGAIN_MS = 50;
 
 /** How undici and the operating system call the end of a connection during a request. */
@@ -189,14 +189,14 @@ export interface Held {
   readonly place: Admitted;
 }
 
-/** What an exchange shares with the others of its backend. */
+/** Parts that the exchanges with one backend share. */
 export interface ExchangeDeps {
-  /** An exchange with a place there takes a connection of the pool. */
+  /** Limits the sockets: an exchange with a place takes a connection of the pool. */
   readonly sockets: Limiter;
   readonly pool: ConnectionPool;
-  /** Learns what became of the request. */
+  /** Takes the reports of the exchange. */
   readonly health: Health;
-  /** For free calls only: a paid answer may be read as slowly as it takes. */
+  /** For free calls only: a slow reader of a paid answer keeps its socket for `readerHoldMs`. */
   readonly slowReaders: SlowReaders;
   /** Sends the request on a connection; the answer comes through the handler methods. */
   readonly send: (exchange: BackendExchange, connection: Connection) => void;
@@ -230,12 +230,12 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #onReusedSocket = false;
   #answered = false;
   #retried = false;
-  /** Among the sockets. */
+  /** Its place among the sockets. */
   #place: Admitted | undefined;
   #reader: SlowReader | undefined;
   #ended = false;
   #connection: Connection | undefined;
-  /** It has a held connection, which is opened again for it until the deadline. */
+  /** Whether its connection is a held one, which is opened again until the deadline. */
   readonly #isHeld: boolean;
   #again: NodeJS.Timeout | undefined;
   /** Why its connection could not be opened the last time. */
@@ -259,8 +259,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   /** Waits for a socket, unless it has a held one. Called once. */
   begin(): void {
     if (this.#isHeld) {
-      // The library does not look at a socket that was never used: what the backend did to it
-      // meanwhile is read within a turn of the event loop.
+      // The library does not look at a socket that was never used; the event loop reads a close by
+      // the backend within one turn.
       setImmediate(this.#attempt);
       return;
     }
@@ -269,14 +269,14 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     if (sockets.waiting > 0) slowReaders.relieve();
   }
 
-  /** It has a place among the sockets. */
+  /** Takes a connection, with a place among the sockets, and sends the request. */
   start(place: Admitted): void {
     this.#place = place;
     this.#connection = this.#deps.pool.take();
     this.#send();
   }
 
-  /** Its own deadline ends its wait. */
+  /** Does nothing: the exchange's own deadline ends the wait for a socket. */
   refuse(): void {}
 
   /** Ends the exchange: who waits for the head or reads the body gets the BackendError. */
@@ -311,8 +311,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   }
 
   /**
-   * Reports a request that the backend may have and has not answered, where money has moved for it:
-   * any caller could make many others end like that.
+   * Reports a request that the backend may have and has not answered, if money has moved for it:
+   * any caller could leave many unpaid requests unanswered.
    */
   #unanswered(cause: Unanswered): void {
     const { sale } = this.#limits;
@@ -320,7 +320,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
       this.#deps.health.unanswered(cause, sale, this.#writtenAt);
   }
 
-  /** Whether it goes on without its caller, as all that is paid. */
+  /** Whether it goes on when its caller leaves, as every paid exchange does. */
   get endsAlone(): boolean {
     return this.#limits.signal === undefined;
   }
@@ -417,10 +417,10 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #tryAgain(error: Error): void {
     this.#retried = true;
     this.#controller = undefined;
-    // A new connection is no stale socket: the backend closes what it reads, or it died and may
-    // come back.
+    // No stale socket explains the break of a new connection: the backend closed it after the
+    // request, or died.
     if (!this.#onReusedSocket) this.#unanswered(new Unanswered('no answer', error));
-    // A backend that is about to end still accepts: a paid request is sent when that is over.
+    // A backend that is about to exit still accepts connections: a paid request is sent later.
     if (this.#isHeld) this.#attemptAgain();
     else this.#send();
   }
@@ -452,13 +452,13 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   }
 }
 
-/** The two sides of a deadline, of whose clocks one runs at a time. */
+/** The two clocks of a deadline: one of them runs at a time. */
 type Clock = 'backend' | 'reader';
 
 /**
- * The deadline of an exchange, running from construction. It is the backend's: while the reader
- * holds the answer back that clock stands still, so that an agent on a slow line cannot make a paid
- * backend late. The reader has a clock of its own.
+ * The deadline of an exchange, running from construction. The backend's clock stands still while
+ * the reader holds the answer back, so that an agent on a slow line cannot make a paid backend
+ * late. Meanwhile the reader's clock runs.
  */
 class Deadline {
   readonly #late: () => void;
@@ -501,14 +501,14 @@ export const ANSWER_BUFFER_BYTES = 65_536;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * An answer of which the head is there. Its bytes are kept until the body is asked for, so that an
- * answer which is there as a whole by then needs no stream: most come in one read with their head.
+ * An answer whose head has arrived. Its bytes are kept until the body is asked for, so that an
+ * answer that is complete by then needs no stream: most bodies come in one read with their head.
  */
 class ReceivedAnswer implements BackendAnswer {
   readonly status: number;
   readonly headers: ReceivedHeaders;
   readonly #source: BackendExchange;
-  /** What came before the body was asked for. */
+  /** Bytes that came before the body was asked for. */
   #chunks: Buffer[] = [];
   #size = 0;
   #ended = false;
@@ -586,7 +586,7 @@ class AnswerBody extends Readable {
   }
 
   override read(size?: number): unknown {
-    // Not null: there is a reader, this is not the stream that fills its own buffer.
+    // Null: the stream fills its buffer and has no reader yet.
     if (this.#failure !== undefined && this.readableFlowing !== null && this.readableLength === 0)
       this.destroy(this.#failure);
     return super.read(size);

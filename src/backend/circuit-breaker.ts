@@ -27,7 +27,7 @@ export type BreakerState = 'closed' | 'probation' | 'open';
 /** `refused`: no connection could be opened. `silent`: connections open, but bring no answer. */
 export type BackendTrouble = 'refused' | 'silent';
 
-/** What a trial found; it rejects when it could not connect, or when a probe was not answered. */
+/** Resolves to its finding; rejects when it could not connect, or when a probe was not answered. */
 export type Trial = () => Promise<'answered' | 'connected'>;
 
 /** Called when paid calls must be refused because the backend is away, and when it is back. */
@@ -132,12 +132,12 @@ export class CircuitBreaker implements Health {
   }
 
   /**
-   * Whether money may be taken for a sale. On probation one call at a time has it. `running`: paid
-   * calls under way, of its resource and in all.
+   * Whether money may be taken for a sale. On probation one paid call runs at a time. `running`:
+   * paid calls under way, of its resource and in all.
    */
   allows(sale: Sale, running: { readonly resource: number; readonly all: number }): boolean {
     if (this.#state === 'open') return false;
-    // It takes no place on trust: no money is at risk, and its answer is as good as any.
+    // Probation does not limit this call: no money is at risk, and its answer ends probation too.
     if (sale.settle === 'after') return true;
     const onTrust = this.#state === 'probation';
     return !(onTrust && running.all > 0) && this.#unanswered.allows(sale, running.resource, onTrust);
@@ -145,7 +145,7 @@ export class CircuitBreaker implements Health {
 
   /**
    * Runs a trial now, or joins the one that runs. Never rejects; `state` and `sinceAnswerMs` show
-   * what it found.
+   * its finding.
    */
   tryNow(): Promise<void> {
     this.#running ??= this.#try().finally(() => {
@@ -154,7 +154,7 @@ export class CircuitBreaker implements Health {
     return this.#running;
   }
 
-  /** No more trials. */
+  /** Ends the trials. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
@@ -178,7 +178,7 @@ export class CircuitBreaker implements Health {
   }
 
   #open(trouble: BackendTrouble, cause: unknown): void {
-    // What fails while it is open began before, or moves no new money: the trials decide.
+    // A call that fails while it is open began before, or moves no new money: the trials decide.
     if (this.#state === 'open' || this.#stopped) return;
     this.#trouble = trouble;
     this.#opened[trouble] += 1;
@@ -212,9 +212,9 @@ export class CircuitBreaker implements Health {
 const SILENT_PAYERS = 3;
 /** So many unanswered payments of one payer stop its own next ones for a while. */
 const SILENT_PAYMENTS = 3;
-/** How long a payer without an answer leaves the place in doubt to others, milliseconds. */
+/** How long a payer without an answer waits so that others try first, milliseconds. */
 const OTHERS_FIRST_MS = 5_000;
-/** Payers that a resource remembers; each has paid. */
+/** Most payers without an answer that a resource remembers. */
 const MOST_PAYERS = 64;
 
 interface SilentPayer {
@@ -232,9 +232,9 @@ interface SoldResource {
 }
 
 /**
- * Counts silences by payer, because one with an input that hangs makes any number of them; then by
- * resource, because such an input belongs to one; and only then against the backend. A silence does
- * not count where another call was answered meanwhile: then it tells of its own input.
+ * Counts silences by payer, because one payer whose input hangs makes any number of them; then by
+ * resource, because such an input belongs to one resource; and only then against the backend. A
+ * silence does not count if another call was answered meanwhile: its own input may be the cause.
  */
 class Silences {
   readonly #resources = new Map<string, SoldResource>();
@@ -292,12 +292,12 @@ class Silences {
   }
 }
 
-/** The backend accepts connections, or may, and does not answer. */
+/** Whether a failure shows a backend that accepts connections, or may, and does not answer. */
 function isSilence(cause: unknown): boolean {
   return cause instanceof ConnectLate || cause instanceof Unanswered;
 }
 
-/** What got no answer on an open connection; for the log. */
+/** An open connection brought no answer. The message is for the log. */
 export class Unanswered extends Error {
   constructor(what: string, cause?: unknown) {
     super(what, cause === undefined ? undefined : { cause });
@@ -314,19 +314,19 @@ export const UNWATCHED: Health = {
   unanswered: () => {},
 };
 
-/** A GET that may be sent to the backend at any time. */
 type HeaderFields = Readonly<Record<string, string>>;
 
+/** A GET that may be sent to the backend at any time. */
 export interface Probe {
   /** Begins with `/`. */
   readonly path: string;
-  /** Lower-case names; asked for each probe where it is a function. */
+  /** Lower-case names; a function is called for each probe. */
   readonly headers: HeaderFields | (() => HeaderFields);
 }
 
 /**
- * Makes the trial of a backend: its connection opens, and any answer comes to its probe, if it has
- * one. The connection is dropped, so that a trial never uses that of the one before.
+ * Makes the trial of a backend: its connection must open, and its probe, if it has one, must get
+ * any answer. Each trial drops its connection, so that the next one opens a new one.
  */
 export function createTrial(connection: Connection, host: string, probe: Probe | undefined): Trial {
   return async () => {

@@ -10,11 +10,11 @@ import { allowedAddresses } from './forbidden-addresses.ts';
 export const CONNECT_TIMEOUT_MS = 2_000;
 /** Largest header block of an answer, bytes of names and values. */
 const MAX_ANSWER_HEADER_BYTES = 16_384;
-/** What a timer may be late at most in a process that runs, milliseconds. */
+/** A timer that is later than this shows that the process stood still, milliseconds. */
 const STOOD_STILL_MS = 500;
 /** How long an idle socket is kept if the backend sends no `Keep-Alive: timeout=`, milliseconds. */
 const IDLE_SOCKET_MS = 4_000;
-/** A socket used longer ago carries no paid call, milliseconds: backends usually keep it longer. */
+/** No paid call uses a socket idle for longer, milliseconds; most backends keep one longer. */
 const STALE_MS = 1_000;
 /** undici closes an idle socket after this, milliseconds: a held one must outlast a settlement. */
 const HELD_SOCKET_MS = 70_000;
@@ -27,7 +27,7 @@ export class ConnectLate extends Error {
   }
 }
 
-/** The socket of one connection, and what undici does not tell an exchange of it. */
+/** The socket of one connection, with facts of it that undici does not tell an exchange. */
 class BackendSocket {
   #socket: Socket | undefined;
   #exchanges = 0;
@@ -47,7 +47,7 @@ class BackendSocket {
       callback(error, null);
     };
     const late = (): void => {
-      // The process stood still: what the backend answered meanwhile comes after this timer.
+      // After a standstill of the process this timer runs before the backend's bytes are read.
       const stoodStill = performance.now() - began > CONNECT_TIMEOUT_MS + STOOD_STILL_MS;
       if (stoodStill) deadline = setTimeout(() => socket.destroy(new ConnectLate()), STOOD_STILL_MS);
       else socket.destroy(new ConnectLate());
@@ -135,8 +135,8 @@ export class Connection extends Client {
   }
 
   /**
-   * Whether its socket was used so long ago that the backend may be closing it: a few seconds are
-   * usual, and whether a request arrived on a connection that ends is not known.
+   * Whether its socket was used so long ago that the backend may be closing it (a few seconds are
+   * usual): the gateway could not know whether a request on it arrived.
    */
   get stale(): boolean {
     return this.#socket.used && performance.now() - this.#idleSince > STALE_MS;
@@ -172,7 +172,7 @@ export class Connection extends Client {
     this.#socket.drop();
   }
 
-  /** Nothing needs it now: its socket is closed unless `inUse` is called in time. */
+  /** Notes that no caller needs it: its idle socket is closed unless `inUse` is called in time. */
   idle(): void {
     this.#idleSince = performance.now();
     this.#idleTimer = setTimeout(() => this.drop(), IDLE_SOCKET_MS);
@@ -200,9 +200,9 @@ export function limitSockets(sockets: number): Limiter {
 }
 
 /**
- * The connections to one backend. The one that was used last is used next, because its socket is
- * the likeliest to be open. A taker has its place in a limiter of the same size, and gives
- * the connection back before it leaves that.
+ * The connections to one backend. The one in use last is used next, because its socket is
+ * the likeliest to be open. A taker has a place in a limiter of the same size, and gives the
+ * connection back before it leaves the place.
  */
 export class ConnectionPool {
   readonly #most: number;
@@ -218,8 +218,8 @@ export class ConnectionPool {
 
   /** A connection that is the caller's until it gives it back. Its socket may be closed. */
   take(): Connection {
-    // One whose last request was given up may still be connecting or closing for it, and the next
-    // request would wait.
+    // A connection whose last request was given up may still be connecting or closing, and the next
+    // request would wait for that.
     const free = this.#idle.findLastIndex((connection) => connection.stats.size === 0);
     const [idle] = free < 0 ? [] : this.#idle.splice(free, 1);
     const taken = idle ?? this.#created() ?? this.#idle.pop();
@@ -234,12 +234,12 @@ export class ConnectionPool {
     this.#idle.push(connection);
   }
 
-  /** Waits for what runs, and closes the sockets. */
+  /** Waits for running requests, and closes the sockets. */
   async close(): Promise<void> {
     await Promise.all(this.#emptied().map((connection) => connection.close()));
   }
 
-  /** Ends what runs, and closes the sockets; what is taken after that is new. */
+  /** Ends running requests and closes the sockets; later `take` makes new connections. */
   async destroy(): Promise<void> {
     const ended = this.#emptied();
     this.#all.clear();

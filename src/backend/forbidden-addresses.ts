@@ -1,9 +1,9 @@
-/** Keeps connections from addresses that no backend has: names are resolved at every connection. */
+/** Forbids connections to addresses that no backend has, at each resolution of a name. */
 
 import { lookup } from 'node:dns';
 import { BlockList, isIPv6, type LookupFunction } from 'node:net';
 
-/** Unspecified, link-local, multicast and beyond, and the metadata addresses of clouds. */
+/** Unspecified, link-local, multicast and reserved networks, and metadata addresses of clouds. */
 const IPV4: readonly (readonly [network: string, prefix: number])[] = [
   ['0.0.0.0', 8],
   ['169.254.0.0', 16],
@@ -18,7 +18,7 @@ const IPV6: readonly (readonly [network: string, prefix: number])[] = [
   ['ff00::', 8],
   ['fd00:ec2::254', 128],
 ];
-/** The prefix of IPv4 addresses for a translating network (RFC 6052); BlockList knows `::ffff:`. */
+/** The IPv6 prefix of translated IPv4 addresses (RFC 6052); BlockList itself reads `::ffff:`. */
 const TRANSLATED = { prefix: '64:ff9b::', bits: 96 };
 
 const forbidden = new BlockList();
@@ -28,7 +28,7 @@ for (const [network, prefix] of IPV4) {
 }
 for (const [network, prefix] of IPV6) forbidden.addSubnet(network, prefix, 'ipv6');
 
-/** Whether no connection may go to an IP address, in any spelling, with or without its link. */
+/** Whether connections to an IP address, in any spelling, with or without a zone, are forbidden. */
 export function isForbiddenAddress(address: string): boolean {
   const [bare = ''] = address.split('%');
   return forbidden.check(bare, isIPv6(bare) ? 'ipv6' : 'ipv4');
@@ -44,7 +44,7 @@ export class ForbiddenAddress extends Error {
 
 /**
  * Resolves names for connections and leaves forbidden addresses out. The configuration is checked
- * once, but what a name resolves to may change at every connection.
+ * once, but the addresses of a name may change at every connection.
  */
 export function allowedAddresses(resolve: LookupFunction = lookup): LookupFunction {
   return function lookupAllowed(name, options, callback) {

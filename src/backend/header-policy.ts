@@ -1,17 +1,17 @@
-/** Which headers go to the backend with a call, and which of its answer go on to the agent. */
+/** Chooses the headers of a backend request, and the headers of its answer for the agent. */
 
 import type { Protocol } from '../events/event.ts';
 import type { ReceivedHeaders } from './backend-exchange.ts';
 import { validTraceparent, validTracestate } from './trace-context.ts';
 
 /**
- * What the backend learns of a call. Of the caller's headers only a valid trace context passes, and
- * what `caller` holds.
+ * Facts of a call that the backend learns. Of the caller's headers only those in `caller` and a
+ * valid trace context pass.
  */
 export interface BackendHeaderFacts {
   /** Header fields of the prepared request: the configured ones, and the media type of the body. */
   readonly configured: Readonly<Record<string, string>>;
-  /** Headers of a call in place, lower-case names; configured ones stay what they are. */
+  /** The caller's headers of a sale in place, lower-case names; configured ones replace them. */
   readonly caller?: Readonly<Record<string, string>> | undefined;
   /** Media type of the body, when `configured` does not hold it. */
   readonly contentType?: string;
@@ -28,7 +28,7 @@ export interface BackendHeaderFacts {
   readonly receiptId?: string;
 }
 
-/** Fields of one connection (RFC 9110, 7.6.1), of its framing's announcements, and of proxies. */
+/** Fields that hold for one connection (RFC 9110, 7.6.1), announce framing, or are for proxies. */
 export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   ...['connection', 'expect', 'http2-settings', 'keep-alive', 'proxy-authenticate', 'proxy-authentication-info'],
   ...['proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade'],
@@ -50,7 +50,7 @@ const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** What no configuration can set: the exchange does, or the gateway. */
+/** Whether a field is the exchange's or the gateway's own: no configuration can set it. */
 function isOwn(field: string): boolean {
   return CONNECTION_FIELDS.has(field) || FRAMING_FIELDS.has(field) || GATEWAY_FIELDS.has(field);
 }
@@ -93,15 +93,15 @@ const RELAYED_FIELDS: ReadonlyMap<string, 'single' | 'list'> = new Map([
   ['retry-after', 'single'],
 ]);
 
-/** What a call in place gets too, for its ranges. */
+/** Fields that a free call in place gets too, for ranges. */
 const RANGE_FIELDS = ['accept-ranges', 'content-range'] as const;
 
-/** The target of a link at the backend's own side, which tells callers an inner address. */
+/** A link to a loopback host: it would tell callers an inner address. */
 const INNER_LINK = /<\s*(?:https?:)?[/\\]{2}(?:localhost|127(?:\.\d+){3}|\[::1\])(?:[:/?#]|\s*>)/i;
 /** A field value that Node writes: visible ASCII, obs-text, space and tab. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const CONTENT_LENGTH = /^\d{1,15}$/;
-/** Answers without a body have no length either (RFC 9110 8.6). */
+/** Statuses without a body: no length is relayed for them either (RFC 9110 8.6). */
 export const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 304]);
 
 /** A paid answer belongs to its buyer: no cache may serve it to another client. */
@@ -142,7 +142,7 @@ function fieldValue(received: ReceivedHeaders[string], kind: 'single' | 'list'):
 
 /** Names that the backend's Connection header declares to be about its own connection. */
 function nominatedFields(connection: ReceivedHeaders[string]): ReadonlySet<string> {
-  // What nearly all backends say names no field that is relayed.
+  // The values that nearly all backends send name no relayed field.
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return NOTHING_NOMINATED;
   const lines = typeof connection === 'string' ? [connection] : connection;
   return new Set(lines.flatMap((line) => line.split(',')).map((token) => token.trim().toLowerCase()));

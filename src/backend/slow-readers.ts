@@ -2,7 +2,7 @@
 
 import { LinkedList, type Place } from '../linked-list.ts';
 
-/** How far behind a reader may always be, milliseconds: a fast one too holds back for moments. */
+/** A reader may always be this far behind, milliseconds: fast readers pause for moments too. */
 export const HOLD_GRACE_MS = 250;
 /** A reader that takes this much is not behind, bytes a millisecond: the pace of a slow line. */
 export const FAIR_BYTES_A_MS = 256;
@@ -13,7 +13,7 @@ export const FAIR_BYTES_A_MS = 256;
  */
 export class SlowReader {
   readonly giveUp: () => void;
-  /** Where it is held. */
+  /** Its place in the list of `SlowReaders`. */
   place: Place<SlowReader> | undefined;
   #behindMs = 0;
   #taken = 0;
@@ -24,9 +24,9 @@ export class SlowReader {
     this.giveUp = giveUp;
   }
 
-  /** The answer waits for its reader from `now` on, after so many bytes in all. */
+  /** Notes that the answer waits for its reader from `now` on; `received`: its bytes so far. */
   hold(received: number, now: number): void {
-    // Never below zero: what the kernel's buffers took at first must not be a credit for later.
+    // Never below zero: bytes that the kernel's buffers took at first give no credit for later.
     this.#behindMs = Math.max(0, this.#behindMs - (received - this.#taken) / FAIR_BYTES_A_MS);
     this.#taken = received;
     this.#since = now;
@@ -58,7 +58,7 @@ export class SlowReaders {
     this.#wanted = wanted;
   }
 
-  /** The answer waits for its reader after so many bytes in all. */
+  /** Notes that the answer waits for its reader; `received`: its bytes so far. */
   hold(answer: SlowReader, received: number): void {
     answer.hold(received, performance.now());
     answer.place ??= this.#held.add(answer);
@@ -69,7 +69,7 @@ export class SlowReaders {
     if (this.#leave(answer)) answer.release(performance.now());
   }
 
-  /** Gives up as many answers as exchanges wait, now or as soon as a reader is too far behind. */
+  /** Gives up one answer for each waiting exchange, now or once a reader is too far behind. */
   relieve(): void {
     while (this.#wanted()) {
       const now = performance.now();

@@ -4,9 +4,9 @@
  * sold have slots of their own. No client has all places, of those that run or of those that wait;
  * clients that wait take turns.
  *
- * The event loop is one, so it is the work that begins together which makes a sold call wait, not
- * the number of connections. An exchange costs the loop its beginning and the head of its answer;
- * between the two it costs nothing.
+ * All calls share one event loop, so work that begins together makes a sold call wait, not the
+ * number of connections. The loop works at the beginning of an exchange and at the head of its
+ * answer; between the two an exchange costs nothing.
  */
 
 import type { Socket } from 'node:net';
@@ -15,25 +15,25 @@ import { LinkedList } from '../linked-list.ts';
 import type { Time } from '../time/time.ts';
 
 /**
- * Exchanges that start at the same time. Beside a flood of passed requests there are three quarters
- * of the paid calls that there are alone with two, half of them with four, a tenth with 64.
+ * Most exchanges that start at the same time. A flood of passed requests leaves three quarters of
+ * the paid calls with two, half of them with four, a tenth with 64.
  */
 export const STARTING = 2;
 /**
- * How long an exchange is counted as starting at most, milliseconds. A backend that takes longer is
- * not what keeps the loop busy, and slow operations must not hold back the quick ones.
+ * How long an exchange is counted as starting at most, milliseconds. A slower backend does not keep
+ * the loop busy, and slow operations must not hold back the quick ones.
  */
 export const STARTING_MS = 10;
-/** The same while the loop has time: then many slow exchanges may start at once. */
+/** That bound while the loop has time, so that many slow exchanges may start, milliseconds. */
 export const CALM_STARTING_MS = 1;
-/** How much of the time the loop works where it has time left. */
+/** The loop has time left while it works for at most this share of the time. */
 const BUSY_SHARE = 0.6;
 /**
  * Requests that wait for their turn, as many as a listener has connections: a 503 costs as much as
  * an answer, and its client asks again at once.
  */
 export const MAX_WAITING = 4_096;
-/** How long one waits, milliseconds. */
+/** The longest wait of a request, milliseconds. */
 export const MAX_WAIT_MS = 5_000;
 
 /** The right of one exchange to run. Both may be called more than once. */
@@ -92,14 +92,14 @@ export function createAdmission(maxRunning: () => number, busy: () => number, ti
   };
 }
 
-/** Looks in one limit. More of them end it closer to its time, and cost more. */
+/** Looks at an exchange within one limit. More looks end it closer to the limit, and cost more. */
 const LOOKS = 4;
-/** Over how long the rate of a body is measured at least, milliseconds. */
+/** The shortest time over which the rate of a body is measured, milliseconds. */
 export const RATE_MS = 30_000;
-/** The least rate of a body, bytes a second: far below what a phone at the edge of its cell has. */
+/** The least rate of a body, bytes a second: far below that of a phone at the edge of its cell. */
 export const LEAST_RATE = 500;
 
-/** Bytes that have gone out; what waits to be written has not. */
+/** Bytes that have gone out, without those that wait to be written. */
 export function bytesSent(socket: Socket | null | undefined): number {
   return socket ? socket.bytesWritten - socket.writableLength : 0;
 }
@@ -112,8 +112,8 @@ export function bytesMoved(...sockets: readonly (Socket | null | undefined)[]): 
 }
 
 /**
- * Calls `onEnd` once when too little moved; the result stops it. `moved`: bytes so far; undefined
- * where nothing is waited for.
+ * Calls `onEnd` once when too few bytes moved; the result stops the watch. `moved`: bytes so far;
+ * undefined while no side waits for bytes.
  */
 export type Watch = (moved: () => number | undefined, onEnd: () => void) => () => void;
 
@@ -125,12 +125,12 @@ interface Watched {
   looks: number;
 }
 
-/** Ends what moved nothing for the limit, before a quarter more of it has passed. */
+/** Ends exchanges that moved no byte for the limit, at most half of the limit late. */
 export function createIdleWatch(limitMs: number): Watch {
   return createWatch(limitMs, (last, now) => now !== last);
 }
 
-/** Ends what moved fewer than `LEAST_RATE` bytes a second, while `scarce` says so. */
+/** Ends exchanges that moved fewer than `LEAST_RATE` bytes a second, while `scarce` is true. */
 export function createRateWatch(scarce: () => boolean, limitMs: number = RATE_MS): Watch {
   const least = (LEAST_RATE * limitMs) / 1_000;
   return createWatch(limitMs, (last, now, over) => {
@@ -140,8 +140,8 @@ export function createRateWatch(scarce: () => boolean, limitMs: number = RATE_MS
 }
 
 /**
- * One timer looks at all that is watched: a timer for each request would cost more than its share
- * of the looks. `lives`: whether to begin again; `over`: the limit has passed since `last`.
+ * One timer looks at all watched exchanges, which costs less than a timer for each. `lives`:
+ * whether the limit begins anew; `over`: the limit has passed since `last`.
  */
 function createWatch(
   limitMs: number,

@@ -33,11 +33,11 @@ export function noEnds(): Record<End, number> {
   return { relayed: 0, broken: 0, client_gone: 0, unreachable: 0, unusable: 0, timed_out: 0, busy: 0, refused: 0 };
 }
 
-/** Learns what becomes of one request, or of one upgrade. */
+/** Takes the events of one request, or of one upgrade. */
 interface ProxyListener {
   /** A connection is there: headers are not sent yet, and the body is not yet piped. */
   connected(toBackend: ClientRequest): void;
-  /** The head of the answer is there, which the listener relays. Upgrades have `toBackend`. */
+  /** The head of the answer is there: the listener relays it. Upgrades listen to `toBackend`. */
   answered?(answer: IncomingMessage): void;
   /** It failed, before or after the answer began. */
   failed(cause: unknown): void;
@@ -48,14 +48,14 @@ interface ProxyListener {
  * more elsewhere): a request that meets the backend's close fails, and only some may be repeated.
  */
 const UNUSED_MS = 1_500;
-/** Connections that are kept for the next requests. */
+/** Most unused connections that are kept for later requests. */
 const MAX_UNUSED = 64;
 /** Most listeners of one event of an answer. */
 const MAX_LISTENERS = 20;
 
 type BackendProxy = ReturnType<typeof createProxy>;
 
-/** What the library proxies: its listener and its target. A WeakMap takes 50 us of collections. */
+/** A proxied request with its listener and target: a WeakMap costs 50 us of garbage collection. */
 interface Proxied extends IncomingMessage {
   proxied?: { readonly listener: ProxyListener; readonly target: string };
 }
@@ -73,13 +73,13 @@ export function createProxy(origin: string, pathPrefix: string) {
     // single slash any path can be read.
     if (url.startsWith('//')) req.url = '/';
   };
-  // Not bounded here: who waits for a connection in its queue could not be ended from outside.
+  // Not bounded here: a request that waits in the agent's queue could not be ended from outside.
   const agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_UNUSED, timeout: UNUSED_MS });
   const middleware = createProxyMiddleware<Request, Response>({
-    // Not the text, which would be read as a URL twice for each request.
+    // A URL: the library would parse a text twice for each request.
     target: new URL(origin),
     agent,
-    // The library copies each field by its own, and pipes what is there already.
+    // The library would copy each field on its own, and pipe bodies that are complete already.
     selfHandleResponse: true,
     pathRewrite: (path, req: Proxied) => req.proxied?.target ?? path,
     on: {
@@ -94,16 +94,16 @@ export function createProxy(origin: string, pathPrefix: string) {
     /** Sends a request whose headers are those for the backend. */
     send(req: Request, res: Response, listener: ProxyListener): void {
       note(req, listener);
-      // Six of them are the library's; above ten Node would warn of a leak.
+      // The library adds six listeners; above ten Node would warn of a leak.
       res.setMaxListeners(MAX_LISTENERS);
       middleware(req, res, (error) => listener.failed(error)).catch((error: unknown) => listener.failed(error));
     },
-    /** The same for a WebSocket; `head`: what came behind the request. */
+    /** Sends the request of a WebSocket; `head`: the bytes that came behind it. */
     upgrade(req: IncomingMessage, socket: Socket, head: Buffer, listener: ProxyListener): void {
       note(req, listener);
       middleware.upgrade(req as Request, socket, head);
     },
-    /** Closes all connections: what runs fails. */
+    /** Closes all connections: running requests fail. */
     close: () => agent.destroy(),
   };
 }
@@ -115,9 +115,9 @@ export interface RelayParts {
   readonly lasting: Places;
   readonly clientOf: ClientOf;
   readonly idleTimeoutMs: number;
-  /** Watches for `idleTimeoutMs`. */
+  /** Ends exchanges that move no byte for `idleTimeoutMs`. */
   readonly watchIdle: Watch;
-  /** What callers know a URL of the backend as; undefined: they cannot reach it. */
+  /** The public form of a URL of the backend; undefined: callers cannot reach it. */
   readonly publicUrl: (url: string) => string | undefined;
   /** Facts of a request for the backend. */
   readonly factsOf: (req: IncomingMessage, requestId: string) => ForwardedFacts;
@@ -134,7 +134,7 @@ interface ExchangeParts extends RelayParts {
 
 /** How long the rest of an upload is read after the answer, milliseconds. */
 const REST_MS = 30_000;
-/** And how much of it, bytes; beyond, the connection ends. */
+/** Most bytes of such a rest that are read; beyond, the connection ends. */
 const REST_BYTES = 4_194_304;
 const EARLY_HINTS = 103;
 /** Interim answers of a backend to one request; with more its answer is unusable. */
@@ -169,15 +169,15 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
   /** Whether the backend would take more of an upload that has not ended. */
   const callerUploads = (): boolean => !req.complete && toBackend?.writableNeedDrain === false;
   /**
-   * Bytes of this exchange so far. Behind a request's body come those of the caller's next one.
-   * Before the head of the answer those of the backend do not count: they are interim answers.
+   * Bytes of this exchange so far. The caller's bytes behind the body do not count: they are its
+   * next request. Before the head of the answer the backend's do not: they are interim answers.
    */
   const moved = (): number => {
     const came = req.complete ? 0 : socket.bytesRead;
     const back = toBackend?.socket;
     return answered ? bytesMoved(back) + came + bytesSent(socket) : bytesSent(back) + came;
   };
-  /** Ends it where its caller is too slow, in either direction. */
+  /** Ends the exchange if its caller is too slow, in either direction. */
   const watchRate = (): void => {
     const waits = (): boolean => callerUploads() || res.writableLength > 0;
     const rate = (): number | undefined => (waits() ? bytesMoved(socket) : undefined);
@@ -205,12 +205,12 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
       return;
     }
     noteRelayEnded(req);
-    // The head of an answer may be copied that broke before it went out.
+    // The head of a broken answer may be copied already, but has not gone out.
     for (const name of res.getHeaderNames()) if (name !== 'x-request-id') res.removeHeader(name);
     res.statusMessage = '';
     next(error);
   };
-  /** Changes its place for one of those that last. False: there is none for this caller. */
+  /** Changes the exchange's place for a lasting one. False: there is none for this caller. */
   const takesLasting = (): boolean => {
     if (!parts.lasting.take([client])) return false;
     admitted?.ended();
@@ -246,7 +246,7 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
         if (!request.destroyed) request.flushHeaders();
       });
     }
-    // Before the end of the body is piped. Only a chunked body has trailers.
+    // Called before the pipe ends the request. Only a chunked body has trailers.
     if (req.headers['transfer-encoding'] !== undefined)
       req.prependOnceListener('end', () => {
         const trailers = passedTrailers(req.trailers, passes);
@@ -257,7 +257,7 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
       if (interim > MAX_INTERIM) fail('unusable', backendError('backend_status', statusCode));
       else if (statusCode === EARLY_HINTS && typeof link === 'string') relayHints(link);
     });
-    // Upgrades were not asked for: their header does not pass.
+    // The caller asked for no upgrade: `Upgrade` does not pass.
     request.on('upgrade', (_answer, tunnel) => {
       tunnel.destroy();
       fail('unusable', backendError('backend_upgrade'));
@@ -273,21 +273,21 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
     const unusable = unusableAnswer(answer);
     const lasts = EVENT_STREAM.test(answer.headers['content-type'] ?? '');
     if (unusable !== undefined || (lasts && !takesLasting())) {
-      // What it fails with is known here.
+      // An error of this answer is ignored: the failure is known here.
       answer.on('error', () => undefined);
       answer.destroy();
       if (unusable === undefined) fail('busy', busy('streams'));
       else fail('unusable', backendError(unusable, answer.statusCode));
       return;
     }
-    // The library breaks the answer to the caller after that.
+    // After this error the library breaks off the answer to the caller.
     answer.once('error', () => {
       if (!res.destroyed) end ??= 'broken';
     });
     const chunked = answer.headers['transfer-encoding'] !== undefined;
     cleanResponseHeaders(answer, parts.publicUrl);
     copyHead(answer, res);
-    // What came in one read with the head is there in this turn.
+    // Body bytes that came in one read with the head are there in this turn.
     process.nextTick(() => {
       relayBody(answer, res, chunked);
       if (!res.writableEnded || res.writableLength > 0) watchRate();
@@ -298,10 +298,10 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
     const expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(req.headers.expect ?? '') && req.httpVersion === '1.1';
     const facts = parts.factsOf(req, requestIdOf(res));
     cleanRequestHeaders(req, facts);
-    // Without a length the end of such an answer is the end of its connection.
+    // An HTTP/1.0 answer without a length ends with its connection.
     if (req.httpVersion === '1.0') res.shouldKeepAlive = false;
     noteBodyRelayed(req);
-    // The caller's own bytes ended it; the proxy would report it as its failure.
+    // A broken body is the caller's failure; the proxy would report it as the backend's.
     req.once('error', (cause) => {
       const error = new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause });
       fail('refused', cause instanceof GatewayError ? cause : error);
@@ -321,7 +321,7 @@ function exchange(parts: ExchangeParts, req: Request, res: Response, next: (erro
   });
   if (end !== undefined) return;
   admitted = parts.admission.enter({ client, start, refuse: (reason) => fail('busy', busy(reason)) });
-  // It may have started and failed before it was known here.
+  // The exchange may have started and failed before `enter` returned.
   if (end !== undefined) admitted.ended();
 }
 
@@ -343,14 +343,14 @@ function readRest(req: Request, over: () => void): void {
     over();
   };
   for (const event of ['end', 'close']) req.once(event, ended);
-  // A request whose connection is cut behind its answer is not told.
+  // A request gets no event when its connection is cut behind its answer.
   socket.once('close', ended);
 }
 
 /** The largest answer that goes out as a whole with its head, bytes. */
 const WHOLE_BYTES = 65_536;
 
-/** Relays what follows the head: at once where all of it is there, else as a stream. */
+/** Relays the body: at once if all of it is there and it is short, else as a stream. */
 function relayBody(answer: IncomingMessage, res: Response, chunked: boolean): void {
   if (res.destroyed || res.headersSent) return;
   if (answer.complete && !chunked && answer.readableLength <= WHOLE_BYTES) {
@@ -359,15 +359,15 @@ function relayBody(answer: IncomingMessage, res: Response, chunked: boolean): vo
     else endWith(res, bytes);
     return;
   }
-  // Before the pipe ends the answer.
+  // Called before the pipe ends the answer.
   if (chunked)
     answer.once('end', () => {
       const trailers = passedTrailers(answer.trailers, passesToCaller);
       if (trailers.length > 0 && !res.writableEnded) res.addTrailers(trailers);
     });
   answer.pipe(res);
-  // An event stream may have a head long before its first byte. The head of an answer whose body is
-  // there already goes out with it.
+  // An event stream may have a head long before its first byte. A body that is there already
+  // has taken the head out by then.
   setImmediate(() => {
     if (!res.headersSent && !res.destroyed) res.flushHeaders();
   });

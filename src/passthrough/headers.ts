@@ -1,6 +1,6 @@
 /**
- * Cleans the headers that pass between caller and backend. Some fields never pass, in any spelling
- * of their names; the others are those of the two ends.
+ * Cleans the headers that pass between caller and backend: some fields never pass, in any spelling
+ * of their names.
  */
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
@@ -38,8 +38,8 @@ function compileFields(rule: FieldRule): (name: string) => boolean {
   const lastWords = ends.map((end) => `-${end}`);
   const verdicts = new Map<string, boolean>();
   const judge = (name: string): boolean => {
-    // They stay even if `Connection` names them: without its length the body of a GET would be read
-    // as the next request.
+    // Framing stays even if `Connection` names it: without its length the body of a GET would be
+    // read as the next request.
     if (FRAMING_FIELDS.has(name)) return true;
     const canonical = canonicalName(name);
     if (CONNECTION_FIELDS.has(canonical) || FRAMING_FIELDS.has(canonical)) return false;
@@ -57,14 +57,14 @@ function compileFields(rule: FieldRule): (name: string) => boolean {
   };
 }
 
-/** Names beyond are judged each time: a caller may invent as many as it likes. */
+/** Names beyond this count are judged each time: a caller may invent any number of them. */
 const KEPT_VERDICTS = 512;
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** What `Connection` declares to be about one connection, lower-case; never framing. */
+/** Fields that `Connection` names as those of one connection, lower-case; never framing. */
 function namedInConnection(value: string | undefined): ReadonlySet<string> {
-  // What nearly all messages say names no field that passes.
+  // The values of nearly all messages name no field that passes.
   if (value === undefined || value === 'keep-alive' || value === 'close') return NONE;
   const tokens = value.split(',').map((token) => token.trim().toLowerCase());
   return new Set(tokens.filter((token) => !FRAMING_FIELDS.has(token)));
@@ -86,13 +86,13 @@ export function passedTrailers(
   );
 }
 
-/** What the gateway itself tells the backend of a request. */
+/** Facts of a request that the gateway itself tells the backend. */
 export interface ForwardedFacts {
   /** The caller as trusted proxies saw it. */
   readonly client: string;
   readonly proto: 'http' | 'https';
   readonly requestId: string;
-  /** What the backend gets as Host; undefined: the caller's. */
+  /** The Host that the backend gets; undefined: the caller's. */
   readonly host: string | undefined;
   /** Whether a caller's field passes, by its lower-case name. */
   readonly passes: (name: string) => boolean;
@@ -108,8 +108,8 @@ const OWN_FIELDS = {
 export const mayBeAllowed = compileFields(OWN_FIELDS);
 
 /**
- * Fields that servers, frameworks and platforms take another method, path or host from: they would
- * make another request of the one whose path was judged. And fields by which a proxy tells the
+ * Fields from which servers, frameworks and platforms take another method, path or host: the
+ * backend would serve another request than the judged one. And fields by which a proxy tells the
  * server behind it the caller's address or identity.
  */
 const BELIEVED = {
@@ -136,7 +136,7 @@ const BELIEVED = {
   ],
 } as const;
 
-/** Fields that every client sends of itself: configured for sold calls, they are no secret. */
+/** Fields that every client sends: they pass even if the configuration sets them in sold calls. */
 const NEGOTIATION: ReadonlySet<string> = new Set(['accept', 'accept-language', 'user-agent']);
 
 /** Compiles whether a caller's field goes on to the backend, by its lower-case name. */
@@ -158,7 +158,7 @@ export function passedFields(settings: {
 }
 
 const DEFAULT_PORTS = { http: '80', https: '443' } as const;
-/** What makes a request an upgrade, in its own fields. */
+/** Fields that make a request an upgrade. */
 const UPGRADE = { connection: 'Upgrade', upgrade: 'websocket' } as const;
 
 /**
@@ -171,11 +171,11 @@ export function cleanRequestHeaders(req: IncomingMessage, facts: ForwardedFacts,
   const named = namedInConnection(headers.connection);
   const cleaned: IncomingHttpHeaders = {};
   for (const name in headers) if (facts.passes(name) && !named.has(name)) cleaned[name] = headers[name];
-  // Again after what `Connection` named: a caller must not remove what the gateway says.
+  // Set after the filter: `Connection` of a caller must not remove the gateway's fields.
   cleaned['x-request-id'] = facts.requestId;
   cleaned['x-forwarded-for'] = facts.client;
   cleaned['x-forwarded-proto'] = facts.proto;
-  // A name or an address with an optional port: others are refused before.
+  // Host is a name or an address with an optional port: other values are refused before.
   if (headers.host) {
     cleaned['x-forwarded-host'] = headers.host;
     cleaned['x-forwarded-port'] = /:(\d+)$/.exec(headers.host)?.[1] ?? DEFAULT_PORTS[facts.proto];
@@ -186,9 +186,9 @@ export function cleanRequestHeaders(req: IncomingMessage, facts: ForwardedFacts,
 }
 
 /**
- * Whether a backend's field goes on to the caller, by its lower-case name. Only the gateway says
- * what a payment became, and how its answers are named. A service worker of the backend's has no
- * say over paths above its own: the console may be there.
+ * Whether a backend's field goes on to the caller, by its lower-case name. Only the gateway reports
+ * payments, repeated answers and request ids. A service worker of the backend controls no path
+ * above its own: the console may be there.
  */
 export const passesToCaller = compileFields({
   names: ['x-request-id', 'idempotent-replayed', 'service-worker-allowed'],
@@ -238,7 +238,7 @@ export function publicLinks(links: string, publicUrl: (url: string) => string | 
   return replaced.includes('<>') ? undefined : replaced;
 }
 
-/** Gives the caller the status and the headers of an answer; the connection is its own. */
+/** Copies the status and the headers of an answer to the response for the caller. */
 export function copyHead({ headers, statusCode, statusMessage }: IncomingMessage, res: ServerResponse): void {
   for (const name in headers) {
     const value = headers[name];

@@ -1,7 +1,7 @@
 /**
- * Keeps what is sold from being reached for nothing: decides from the raw target of a request
- * whether it may pass to the backend, is one of the guarded paths, or cannot be told apart from
- * one. Stands before the proxy of everything that no route of the gateway takes.
+ * Keeps sold operations from free calls: decides from the raw target of a request whether it may
+ * pass to the backend, is one of the guarded paths, or cannot be told apart from one. Stands before
+ * the proxy of all requests that no route of the gateway takes.
  *
  * Servers read paths differently (case, slashes, dot segments, escapes, path parameters), and the
  * gateway cannot know which of them the merchant runs. So a path that some server would take for a
@@ -11,10 +11,10 @@
 
 import { templatePath } from '../resources/url-template.ts';
 
-/** What may be done with a target. */
+/** The verdict on a target. */
 type Passage<Guarded> =
   | { readonly kind: 'pass' }
-  /** These paths, whatever the method; spelled plainly. */
+  /** The target spells these paths plainly; its method does not count. */
   | { readonly kind: 'held'; readonly owners: readonly Guarded[] }
   | { readonly kind: 'refused'; readonly reason: RefusedTarget };
 
@@ -33,37 +33,37 @@ interface GuardedPath {
 
 /** Longest target that is looked at, characters; servers refuse more than 8 to 16 KiB. */
 const MAX_TARGET_LENGTH = 8_192;
-/** How often a path may have been encoded: proxies and frameworks decode again what was decoded. */
+/** How often a path may have been encoded: proxies and frameworks decode a decoded path again. */
 const DECODINGS = 3;
 const VISIBLE = /^\/[\x21-\x7e]*$/;
-/** Neither escapes nor anything that servers resolve differently. */
+/** Escapes, and forms that servers resolve differently: `;`, double slashes, dot segments. */
 const ODD = /%|;|\/\/|\/\.{1,2}(?:\/|$)/;
-/** What an escape must not stand for: servers that decode it early read another path. */
+/** Characters that no escape may stand for: servers that decode early read another path. */
 const UNSAFE = /[/\\.%;?#\p{Cc}]/u;
-/** A dot segment for servers that trim it first. */
+/** A dot segment behind which servers may trim spaces. */
 const PADDED_DOTS = /\/\.{1,2}\s+(?:\/|$)/;
 const ESCAPE = /%[0-9a-f]{2}/gi;
 /** A slash or a backslash, encoded once or more. */
 const SEPARATOR_ESCAPE = /%(?:25)*(?:2f|5c)/i;
 const SEPARATOR_ESCAPES = new RegExp(SEPARATOR_ESCAPE, 'gi');
-/** What folding may change. */
+/** Characters that folding may change. */
 const UNFOLDED = /[A-Z\u0080-\uffff]/;
-/** How Windows escapes what one byte cannot hold. */
+/** Escapes of Windows for characters that one byte cannot hold. */
 const UNIT_ESCAPE = /%u([0-9a-f]{4})/gi;
-/** Bytes of one letter in UTF-8, whether or not fewer would do. */
+/** Bytes of one letter in UTF-8, overlong forms included. */
 const SEQUENCE = /[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}/g;
 /** The lower case of a capital that some servers take for I. */
 const DOTTED_I = 'i\u0307';
-/** The guard of some paths. With none of them every well-formed target passes. */
+/** Compiles the guard of some paths. Without paths every well-formed target passes. */
 export function createPathGuard<Guarded extends GuardedPath>(
   paths: readonly Guarded[],
 ): (target: string) => Passage<Guarded> {
-  // The whole folded path, spelled plainly; servers trim spaces and dots, a parameter may be empty.
+  // For plain spellings: fits whole folded paths, less spaces and dots that servers trim.
   const ownersAt = createPathTrie(
     paths.map((owner) => ({ segments: foldedSegments(owner.template), below: owner.below, owner })),
     true,
   );
-  // All literal segments in their order, wherever they are in a folded path.
+  // For odd spellings: finds all literal segments in their order, anywhere in a folded path.
   const mayName = createLiteralOrder(paths.map(({ template }) => ({ literals: literalSegments(template) })));
   return function judge(target) {
     if (target.length > MAX_TARGET_LENGTH || !VISIBLE.test(target)) return { kind: 'refused', reason: 'target' };
@@ -84,7 +84,7 @@ export function hasDotSegment(path: string): boolean {
   return /(?:^|\/)\.{1,2}[\s\p{Cc}]*(?:[/;]|$)/u.test(decodeAll(path));
 }
 
-/** Whether some literal of a path is guarded: without one every odd path is refused. */
+/** Whether a template has a literal segment: guarding one that has none refuses all odd paths. */
 export function hasLiteral(template: string): boolean {
   return literalSegments(template).length > 0;
 }
@@ -138,7 +138,10 @@ export function decodeAll(path: string): string {
   return fold(text).replaceAll('\\', '/');
 }
 
-/** The same for each number of decodings: separators that are left stay in their segments. */
+/**
+ * Readings of a path: `decodeAll`, and for each smaller number of decodings one reading in which
+ * separators that are still escaped separate nothing.
+ */
 export function readings(path: string): readonly string[] {
   const found = [decodeAll(path)];
   let text = path;
@@ -150,8 +153,8 @@ export function readings(path: string): readonly string[] {
 }
 
 /**
- * Escapes as UTF-8, also in forms that are too long; bytes that are none as Latin-1, `%u` escapes
- * as their code unit, and what is no escape as it stands.
+ * Decodes escapes as UTF-8, overlong forms included, other escaped bytes as Latin-1, and `%u`
+ * escapes as their code unit; other text stays as it is.
  */
 function decode(text: string): string {
   return text
@@ -186,7 +189,7 @@ function fold(text: string): string {
   return text.normalize('NFKC').toUpperCase().toLowerCase().replaceAll(DOTTED_I, 'i');
 }
 
-/** What servers take for the end of a literal segment, once everything is decoded. */
+/** Characters that servers take for the end of a literal segment, after all decodings. */
 const TERMINATOR = /[/;?#.\s\p{Cc}]/u;
 
 interface Node {
@@ -202,7 +205,7 @@ type Tail = readonly (readonly string[])[];
 interface LiteralPath {
   /** Its literal segments, folded, none empty or with a slash. */
   readonly literals: readonly string[];
-  /** The segments that must stand behind them, not at once, but in this order. */
+  /** Segments that must stand behind them in this order; others may stand between. */
   readonly tail?: Tail;
 }
 
@@ -219,7 +222,7 @@ export function createLiteralOrder(paths: readonly LiteralPath[]): (text: string
   return function occursInOrder(text) {
     if (endsHere(root, text, 0)) return true;
     const places = placesOf(known, longest, text);
-    // Each literal as early as it can stand: the others have the most text left then.
+    // Each literal is taken at its first place, which leaves the most text to the others.
     const reaches = (node: Node, from: number): boolean => {
       if (endsHere(node, text, from)) return true;
       const literals = node.next.size < places.size ? node.next.keys() : places.keys();
@@ -266,7 +269,7 @@ function holds(segment: string, literals: readonly string[]): boolean {
   );
 }
 
-/** Where the slash before each known literal stands, in ascending order. */
+/** Places of the slash before each known literal, in ascending order. */
 function placesOf(known: ReadonlySet<string>, longest: number, text: string): ReadonlyMap<string, readonly number[]> {
   const places = new Map<string, number[]>();
   for (let slash = text.indexOf('/'); slash >= 0; slash = text.indexOf('/', slash + 1)) {
@@ -305,13 +308,13 @@ interface TemplatePath<Owner> {
 }
 
 interface Found<Owner> {
-  /** Where it stood in the list. */
+  /** The place of its template in the list. */
   readonly index: number;
   readonly owner: Owner;
 }
 
 interface TrieNode<Owner> {
-  /** By their text; without spaces and dots at its end where these do not count. */
+  /** Literal segments by their text, without trailing spaces and dots if `trims` is set. */
   readonly literals: Map<string, TrieNode<Owner>>;
   /** Segments with parameters, by their literals. */
   readonly patterns: Map<string, { readonly literals: readonly string[]; readonly node: TrieNode<Owner> }>;
@@ -320,8 +323,8 @@ interface TrieNode<Owner> {
 }
 
 /**
- * Compiles the owners of the templates that a path fits, in the order of the list; it may fit
- * several. Segment by segment, so that thousands of templates cost no more than a few. `trims`:
+ * Compiles the search for the owners of all templates that a path fits, in the order of the list.
+ * It goes segment by segment, so that thousands of templates cost no more than a few. `trims`:
  * spaces and dots behind a segment, and a last segment of them alone, do not count.
  */
 export function createPathTrie<Owner>(
@@ -385,7 +388,7 @@ function isEnd(segment: string, at: number, trims: boolean): boolean {
   return at === segment.length || (trims && trimmed(segment).length <= at);
 }
 
-/** Without spaces and dots at its end. A pattern would try each of a long row of them. */
+/** Removes trailing spaces and dots. A regular expression would try each of a long row. */
 function trimmed(segment: string): string {
   let end = segment.length;
   while (end > 0 && (segment[end - 1] === ' ' || segment[end - 1] === '.')) end -= 1;

@@ -21,7 +21,7 @@ import {
 } from './path-guard.ts';
 import { type PassthroughSettings, USUALLY_INTERNAL } from './settings.ts';
 
-/** Where a request goes. */
+/** The destination of a request. */
 export type Route =
   /** To the routes of the gateway, which may answer 404. */
   | { readonly kind: 'own' }
@@ -34,7 +34,7 @@ export type Route =
 /** A request at the address of an operation that is sold there. */
 export interface InPlaceRoute {
   readonly resourceId: string;
-  /** `head`: a HEAD of a GET. `options`: what the address serves is asked. */
+  /** `head`: a HEAD of a GET. `options`: asks for the methods of the address. */
   readonly asks: 'call' | 'head' | 'options';
   /** As the backend has it, with the prefix of its base URL, without the query. */
   readonly path: string;
@@ -53,7 +53,7 @@ export interface AddressedOperation {
   readonly template: string;
   /** It has a price, needs a mandate, or is a step of a checkout: it never passes. */
   readonly guarded: boolean;
-  /** Where it is sold in place; undefined: on other channels only. */
+  /** Its sale in place; undefined: it has none. */
   readonly inPlace: { readonly resourceId: string; readonly address: AddressReader } | undefined;
 }
 
@@ -67,13 +67,13 @@ export interface OwnPaths {
 /** The settings of paths. */
 type PathSettings = Pick<PassthroughSettings, 'include' | 'exclude' | 'allow'>;
 
-/** What the decision is made from. */
+/** The parts of the decision. */
 interface RouteParts {
   readonly own: OwnPaths;
   readonly operations: readonly AddressedOperation[];
   /** The path of the backend's base URL, without a trailing slash. */
   readonly pathPrefix: string;
-  /** Undefined: what is not sold in place goes to the routes of the gateway. */
+  /** Undefined: requests that are no sale in place go to the routes of the gateway. */
   readonly passthrough: PathSettings | undefined;
 }
 
@@ -124,7 +124,7 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
   };
 }
 
-/** As it is written: what is sold in place is told from the raw path. */
+/** Literals of a segment as it is written: the raw path decides about sales in place. */
 function segmentLiterals(segment: string): readonly string[] {
   return segment.split(/\{[^{}]*\}/);
 }
@@ -136,8 +136,8 @@ function isOwn({ exact, below }: OwnPaths, path: string): boolean {
 }
 
 /**
- * Whether a path that is sold in place is also that of another operation, which is not: a server
- * may run that one. A template with fewer segments is a page above it, such as a list.
+ * Whether a server may run another operation, not sold in place, at a path that is sold in place.
+ * A template with fewer segments is a page above that path, such as a list.
  */
 function isOther(owner: AddressedOperation, { template }: SoldHere): boolean {
   if (owner.inPlace !== undefined) return false;
@@ -175,14 +175,14 @@ function allowOf(here: readonly SoldHere[]): string {
   return [...new Set([...methods, 'OPTIONS'])].join(', ');
 }
 
-/** Decides about the rest by the settings and the templates of guarded operations. */
+/** Decides about unguarded paths by the settings and the templates of guarded operations. */
 function compilePassed(
   { include, exclude, allow }: PathSettings,
   pathPrefix: string,
   guarded: readonly AddressedOperation[],
 ): (method: string, path: string, query: string) => Route {
   const excluded = createPathGuard(exclude.map((template) => ({ template: pathPrefix + template, below: true })));
-  // The usual list is a guess, whose words are also those of other pages.
+  // The usual list is a guess: other pages use its words too.
   const named = exclude === USUALLY_INTERNAL ? [] : exclude.map((template) => pathPrefix + template);
   const secondName = createSecondNames(
     guarded.map(({ template }) => template),
@@ -190,12 +190,12 @@ function compilePassed(
     pathPrefix,
   );
   const included = include?.map((template) => belowTemplate(pathPrefix + template));
-  // A path above a second name was not listed for its sake.
+  // An `include` path allows second names only if it is one itself, not if it is above one.
   const listed = include?.filter((template) => secondName(pathPrefix + template, '') !== undefined) ?? [];
   const allowed = [...allow, ...listed].map((template) => belowTemplate(pathPrefix + template));
   return (method, path, query) => {
     if (method === 'TRACE' || method === 'CONNECT') return notAllowed(PASSED_METHODS);
-    // Behind a prefix, and where only some paths pass, a path must not lead out of them.
+    // With a prefix or `include`, dot segments must not lead out of the paths that pass.
     if ((included !== undefined || pathPrefix !== '') && hasDotSegment(path)) return refusedTarget('ambiguous');
     if (excluded(path).kind !== 'pass') return refused('NOT_FOUND', { message: NOT_PASSED });
     if (included?.some((pattern) => pattern.test(path)) === false) return refused('NOT_FOUND');
@@ -205,7 +205,7 @@ function compilePassed(
   };
 }
 
-/** A path as it is written, and all below it: what may pass is not read tolerantly. */
+/** Matches a path exactly as it is written, and all below it: no other spelling passes. */
 function belowTemplate(template: string): RegExp {
   const source = template
     .replace(/\/$/, '')
@@ -233,7 +233,7 @@ const TARGET_MESSAGES = {
     'The query of this request has the path of something that does not pass. It passes where backend.passthrough.allow names the path in front of the query.',
 } as const;
 
-/** The path of something sold, but not an address that sells it. */
+/** Refuses a guarded path at which nothing is sold in place. */
 function heldElsewhere(owners: readonly AddressedOperation[]): Route {
   if (owners.some(({ inPlace }) => inPlace !== undefined))
     return refused('INPUT_INVALID', {
@@ -249,10 +249,10 @@ function notAllowed(allow: string): Route {
   return refused('METHOD_NOT_ALLOWED', { message: `This address serves ${allow}.`, headers: { allow } });
 }
 
-/** Where a second name stands in a target. */
+/** The part of a target that has a second name. */
 type SecondName = 'path' | 'query';
 
-/** Signs of a path in a query: a slash in any form, or a parameter that is one by its name. */
+/** Signs of a path in a query: a slash in any form, or a parameter whose name tells of a path. */
 const NAMING_QUERY = /[/\\%]|(?:path|route|ur[il]|page|src|href|file|endpoint|\br)=/i;
 const NAMING_PARAMETER = /(?:path|route|ur[il]|page|src|href|file|endpoint|^r)$/;
 /** Characters around paths in lists, documents and URLs that are the value of a parameter. */
@@ -264,7 +264,7 @@ const AROUND = /["'()[\]{}<>|,;:=?#&]/g;
  * parameter: `/orders/x`, `/en/orders`, `/index.php/orders`, `/orders.json`,
  * `/image?url=%2Forders`. The gateway cannot know which of them the merchant's server has, so none
  * passes unless the configuration names it (contract 7.4). A template without a literal segment has
- * none that could be told from other paths. `pathPrefix`: where the paths of queries begin.
+ * no name that could be told from other paths. `pathPrefix` is put before paths in queries.
  */
 function createSecondNames(
   sold: readonly string[],
@@ -297,7 +297,7 @@ function createSecondNames(
 
 type Segments = readonly (readonly string[])[];
 
-/** The literal segments, and the ones with parameters behind them: without these it is a list. */
+/** The literal segments, and the tail with parameters: a path without its tail is a list. */
 function literalPath(segments: Segments) {
   const end = segments.findLastIndex(isLiteral) + 1;
   const literals = segments.filter(isLiteral).flat();
@@ -319,8 +319,8 @@ function pathsIn(pair: string): readonly string[] {
 }
 
 /**
- * Takes requests that are not the gateway's own out of the way of its routes: `pass` answers what
- * passes, and a sale in place goes on with its route noted.
+ * Keeps requests that are not the gateway's own from its routes: `pass` answers those that pass, a
+ * refusal is thrown, and a sale in place goes on with its route in `res.locals`.
  */
 export function takeRoute(routeOf: (req: RequestLine) => Route, pass: RequestHandler): RequestHandler {
   return function takeRoute(req, res, next) {
@@ -332,7 +332,7 @@ export function takeRoute(routeOf: (req: RequestLine) => Route, pass: RequestHan
   };
 }
 
-/** Enters the handlers of sales in place only for them. */
+/** Runs the handlers of sales in place for such requests only. */
 export function onlyInPlace(router: RequestHandler): RequestHandler {
   return function onlyInPlace(req, res, next) {
     if (inPlaceOf(res) === undefined) next();

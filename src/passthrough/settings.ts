@@ -6,15 +6,15 @@ export const USUALLY_INTERNAL: readonly string[] = [
   ...['/server-info', '/server-status', '/.env', '/.env.local', '/.env.production', '/.git', '/.hg', '/.svn'],
 ];
 
-/** What passes to the backend without being sold, and how (contract 7.4). */
+/** Settings of the requests that pass to the backend without being sold (contract 7.4). */
 export interface PassthroughSettings {
   /** Path templates that may pass, each with all below it; undefined: every path. */
   readonly include: readonly string[] | undefined;
   /** Path templates that never pass, each with all below it, in any spelling. */
   readonly exclude: readonly string[];
   /**
-   * Path templates that pass, each with all below it, although they may be other names of what is
-   * sold or excluded.
+   * Path templates that pass, each with all below it, although they may be other names of sold or
+   * excluded paths.
    */
   readonly allow: readonly string[];
   /** Lower-case names of callers' header fields that pass although their kind does not. */

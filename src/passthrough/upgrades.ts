@@ -23,20 +23,20 @@ export function noUpgradeEnds(): Record<UpgradeEnd, number> {
   return { closed: 0, declined: 0, client_gone: 0, unreachable: 0, unusable: 0, timed_out: 0, busy: 0, refused: 0 };
 }
 
-/** What is known of an upgrade that is over. */
+/** Facts of an upgrade that is over. */
 interface EndedUpgrade {
   readonly end: UpgradeEnd;
   readonly requestId: string;
   /** The status that the caller got; undefined: none. */
   readonly status: number | undefined;
   readonly ms: number;
-  /** As it came. */
+  /** The request's target as it came. */
   readonly target: string;
 }
 
 interface UpgradeParts extends RelayParts {
   readonly routeOf: (req: RequestLine) => Route;
-  /** Counts one that runs; the result ends it. */
+  /** Counts a running upgrade; the result ends the count. */
   readonly begin: () => () => void;
   readonly onEnd: (ended: EndedUpgrade) => void;
 }
@@ -50,7 +50,7 @@ const KEY = /^[A-Za-z0-9+/]{22}==$/;
 const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 export function createUpgrades(parts: UpgradeParts) {
-  /** How those that are open fail. */
+  /** The `fail` functions of the upgrades that run. */
   const open = new Set<ReturnType<typeof startUpgrade>>();
   const { lasting, clientOf, accepting, onEnd } = parts;
   return {
@@ -79,14 +79,14 @@ export function createUpgrades(parts: UpgradeParts) {
       open.add(fail);
     },
     open: () => open.size,
-    /** Closes those that are open, and refuses those whose handshake is on its way. */
+    /** Closes open WebSockets, and refuses upgrades whose handshake is under way. */
     end(): void {
       for (const fail of open) fail('busy', busy());
     },
   };
 }
 
-/** Why a request is no WebSocket that may pass; undefined: it is. */
+/** The refusal of a request that may not pass as a WebSocket; undefined: it may. */
 function refusalOf(req: IncomingMessage, routeOf: (req: RequestLine) => Route): GatewayError | undefined {
   const route = routeOf(req);
   if (route.kind === 'refused') return route.error;
@@ -124,7 +124,7 @@ function startUpgrade(parts: UpgradeParts, { req, socket, head, requestId }: Ask
   let status: number | undefined;
   let last: NodeJS.Timeout | undefined;
 
-  /** Bytes so far. Before the answer neither the caller's count nor those of interim answers. */
+  /** Bytes so far: none before the answer, from the caller or of interim answers. */
   const moved = (): number => {
     if (backend !== undefined) return bytesMoved(socket, backend);
     return status === undefined ? 0 : bytesMoved(toBackend?.socket);
@@ -142,7 +142,7 @@ function startUpgrade(parts: UpgradeParts, { req, socket, head, requestId }: Ask
   const endSoon = (): void => {
     last ??= setTimeout(cut, LAST_MS).unref();
   };
-  /** Answers with an error, or cuts what is open. */
+  /** Answers with an error; cuts both connections if the caller got an answer before. */
   const fail = (how: UpgradeEnd, error: GatewayError): void => {
     const known = end !== undefined;
     if (!known || how === 'timed_out') end = how;
@@ -198,7 +198,7 @@ function startUpgrade(parts: UpgradeParts, { req, socket, head, requestId }: Ask
   parts.proxy.upgrade(req, socket, head, {
     connected(request) {
       toBackend = request;
-      // Before the listener of the proxy, which relays no answer to a socket that has one.
+      // Called before the proxy's listener, which relays no answer to a socket that was answered.
       request.once('response', declined);
       // The proxy relays every 101: its listener, added in this turn, is called behind the check.
       process.nextTick(() => {

@@ -1,6 +1,6 @@
 /**
- * From an input to the backend request, before the call is priced: strips reserved members,
- * validates, explains what does not fit, and puts each member into path, query or body.
+ * Turns an input into the backend request, before the call is priced: strips reserved members,
+ * validates, reports the problems, and puts each member into path, query or body.
  */
 
 import type { ErrorObject } from 'ajv/dist/2020.js';
@@ -135,7 +135,7 @@ export function queryProperties(
   return carriesBody(method) ? [] : declared.filter((name) => !parameters.includes(name));
 }
 
-/** Where the members of an input go that are not in the path. */
+/** The members of an input that are not in the path, by destination. */
 interface InputParts {
   readonly query: JsonObject;
   /** Undefined: no body is sent. The input object itself when the body is the whole input. */
@@ -198,7 +198,7 @@ export function prepareInput(
     const input = withoutReserved(received);
     const problems = problemsOf(validators, input);
     if (problems.length > 0) return { ok: false, problems };
-    // What is bought stays as it came: the buyer sends it again to collect.
+    // The bought input keeps its nulls: the buyer sends the same input again to collect.
     const sent = withoutOmitted(input, omitted);
     const built = buildRequest(backend, template, sent, sent === received ? raw : undefined, separated);
     return built.ok ? { ok: true, request: built.request, input } : { ok: false, problems: [built.problem] };
@@ -312,7 +312,7 @@ function bounded(text: string): string {
   return text.length <= MAX_MESSAGE_LENGTH ? text : `${text.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
 }
 
-/** A JSON pointer in the contract's form; the input decides what is an index and what a name. */
+/** A JSON pointer in the contract's form; the input tells its indexes from names. */
 function pathOf(pointer: string, input: Json): string {
   let path = '$';
   let value: Json | undefined = input;
@@ -347,7 +347,7 @@ interface Sendable {
   readonly omitted: ReadonlySet<string>;
 }
 
-/** What an input schema says once the places of its members are known. */
+/** Adapts an input schema to the destinations of its members: only JSON text has a null. */
 export function sendable(schema: JsonObject, backend: ResourceConfig['backend'], template: PathTemplate): Sendable {
   const properties = isObject(schema['properties']) ? schema['properties'] : {};
   const required = Array.isArray(schema['required']) ? schema['required'] : [];

@@ -35,7 +35,7 @@ export interface Catalogue {
   readonly byId: ReadonlyMap<string, Resource>;
   /** The public part of each resource, in configuration order; adapters list tools from it. */
   readonly listed: readonly ListedResource[];
-  /** How those are called that are to be catalogued, by id. */
+  /** Forms of the resources that catalogues are to list, by id. */
   readonly bazaar: ReadonlyMap<string, BazaarForms>;
   /** GET /api/resources. */
   readonly listing: StaticDocument;
@@ -156,7 +156,7 @@ export const MOST_BYTES = 1_536;
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/i;
 /** Keywords that mean something else, or nothing, within another schema. */
 const BOUND_TO_ITS_ROOT = /"\$(?:ref|id|anchor|dynamicRef|dynamicAnchor|schema)":/;
-/** What catalogues take: a name of a parameter, and the rest of a path. */
+/** Texts that catalogues take: the name of a parameter, and a path with such names. */
 const PARAMETER = /\{([A-Za-z_]\w*)\}/g;
 const ROUTE_TEMPLATE = /^\/[\w/:.\-~%]+$/;
 const OPEN: JsonObject = { type: 'object' };
@@ -164,14 +164,14 @@ const OPEN: JsonObject = { type: 'object' };
 /** One member of `info.input` and its schema. */
 type Member = readonly [name: string, value: Json, schema: JsonObject];
 
-/** Where a form differs from the others. */
+/** The parts in which the forms of a resource differ. */
 interface Form {
   readonly members: readonly Member[];
   readonly routeTemplate?: string | undefined;
 }
 
 /**
- * The forms of a resource whose configuration asks for them, or what is wrong; paths are
+ * The forms of a resource whose configuration asks for them, or their problems; paths are
  * relative to the resource. `compiled`: judges the example, which must be an input.
  */
 function bazaarForms(
@@ -214,8 +214,8 @@ function bazaarForms(
 }
 
 /**
- * The first form that is small enough, else the shortest: the schema of the answer goes first, that
- * of the input after it.
+ * The first form that is small enough, else the shortest: forms lose the schema of the answer
+ * first, then that of the input.
  */
 function extension({ bazaar, mimeType, outputSchema }: ResourceConfig, forms: readonly Form[]): Extension | undefined {
   const example = bazaar?.output;
@@ -259,7 +259,7 @@ function bytesOf(form: object): number {
   return Buffer.byteLength(JSON.stringify(form));
 }
 
-/** A schema as it can stand within another one, then what is there instead of it. */
+/** The schema if it can stand within another one, and `open` to replace it. */
 function schemasOf(schema: JsonObject, open: JsonObject): readonly JsonObject[] {
   return BOUND_TO_ITS_ROOT.test(JSON.stringify(schema)) ? [open] : [schema, open];
 }
@@ -285,7 +285,7 @@ function inPlaceForms(input: JsonObject, config: ResourceConfig, { inputSchema }
     const members: readonly Member[] = [
       ...http(backend.method),
       ...(carriesBody(backend.method) ? body(isObject(parts.body) ? parts.body : {}, inBody) : []),
-      // Catalogues look for the input of such a method here, also where it has none.
+      // Catalogues look here for the input of a method without a body, even if there is none.
       ...(carriesBody(backend.method) && inQuery.length === 0 ? [] : [['queryParams', parts.query, query] as const]),
       ...(inPath.length === 0 ? [] : [['pathParams', pick(input, inPath), path] as const]),
     ];

@@ -11,13 +11,13 @@ import type { ResourceConfig } from './settings.ts';
 import { mirrorFaults } from './tool-form.ts';
 import { readTemplate } from './url-template.ts';
 
-/** Channels that the extension has a form for. */
+/** Channels that the extension `bazaar` has a form for. */
 const LISTED_CHANNELS: ReadonlySet<Channel> = new Set(['http', 'origin', 'mcp']);
 const NO_TEXT_FORM: ReadonlySet<Json> = new Set<Json>(['object', 'array', 'null']);
 const NOT_UNICODE =
   'agents that compile it with the u flag, as JSON Schema asks, cannot: escape only what needs it, and write a - in a class first or last';
 
-/** What an operation is checked by. */
+/** The settings by which an operation is checked. */
 type OperationSettings = Pick<ResourceConfig, 'backend' | 'inputSchema' | 'address'>;
 
 /** Faults of a path template by itself; paths are relative to the resource. */
@@ -56,7 +56,7 @@ export function resourceFaults(resource: ResourceConfig): readonly ResourceFault
   ];
 }
 
-/** It goes into the 402 of a channel that it has a form for. */
+/** Faults of `bazaar`: it needs a price, and a channel whose 402 has a form for it. */
 export function bazaarFaults({
   bazaar,
   pricing,
@@ -91,7 +91,7 @@ function pathFaults({ backend, inputSchema }: OperationSettings): readonly Resou
   return [];
 }
 
-/** Where it is sold at its own address, each address must have one input. */
+/** Faults of a resource that is sold at its own address: each address must have one input. */
 function addressFaults(resource: OperationSettings): readonly ResourceFault[] {
   if (resource.address === undefined) return [];
   const reversal = reverseTemplate(resource);

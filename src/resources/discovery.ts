@@ -1,4 +1,4 @@
-/** The discovery document: what this gateway serves, and how its adapters are. */
+/** The discovery document: the services of this gateway, and the health of its adapters. */
 
 import release from '../../package.json' with { type: 'json' };
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
@@ -81,7 +81,7 @@ const PROTOCOL_ADAPTERS: Readonly<Record<Protocol, Descriptor>> = {
   },
 };
 
-/** What x402 does here is what the configuration sells and signs. */
+/** The descriptor of x402: its capabilities follow from the configuration. */
 function x402Provider({ resources, signing }: Pick<CatalogueSettings, 'resources' | 'signing'>): Descriptor {
   const chosen: Readonly<Record<string, boolean>> = {
     'settle-after-answer': resources.some(({ pricing }) => pricing.type === 'fixed' && pricing.settle === 'after'),
@@ -222,7 +222,7 @@ function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>
   };
 }
 
-/** What an agent needs to ask for a mandate, and to check checkouts and receipts. */
+/** Facts that an agent needs to ask for a mandate, and to check checkouts and receipts. */
 function publicMandates(
   { profile, issuers }: PublicMandateSettings,
   publicBaseUrl: string,

@@ -17,7 +17,7 @@ export interface ListedResource {
     | { readonly type: 'free' }
     | { readonly type: 'fixed'; readonly amount: string; readonly currency: string };
   readonly exposedVia: readonly string[];
-  /** Where it is sold by its own method, with `{param}`s; absent unless `origin` is above. */
+  /** Its address for sales by its own method, with `{param}`s; absent without channel `origin`. */
   readonly address?: string;
   readonly paymentMethods: readonly string[];
   /** Absent where nothing but money is needed. */
@@ -46,7 +46,7 @@ function listedPricing(pricing: Pricing): ListedResource['pricing'] {
   return { type: 'fixed', amount: pricing.amount, currency: pricing.currency };
 }
 
-/** What stands behind the price and behind the need of a mandate, each with its space before. */
+/** Texts behind the price and behind the need of a mandate, each with a space before. */
 interface Advice {
   readonly pay: string;
   readonly authorize: string;
@@ -76,7 +76,7 @@ const WITHOUT_CHANNEL: Advice = {
     'make it for',
 };
 
-/** The first valid input in the schema: an example, the default, or those of its properties. */
+/** The first valid input in the schema: an example, the default, or those of properties joined. */
 export function exampleInput(
   schema: JsonObject,
   compiled: Pick<Resource, 'prepare'> | undefined,
@@ -86,7 +86,7 @@ export function exampleInput(
   return (
     [...examplesIn(schema), fromProperties(schema)]
       .filter((candidate) => isObject(candidate))
-      // Before the validator is asked, which may have to be compiled for it.
+      // Tested first: the validator, asked next, may have to be compiled.
       .filter((candidate) => names.every((name) => Object.hasOwn(candidate, name)))
       .find((candidate) => compiled?.prepare(candidate, undefined).ok === true)
   );

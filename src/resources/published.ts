@@ -1,5 +1,5 @@
 /**
- * The documents by which catalogues, models and people find what is sold, made once at start:
+ * The documents by which catalogues, models and people find the resources, made once at start:
  * `/openapi.json`, `/llms.txt`, `/.well-known/x402` and the index at `/`.
  */
 
@@ -13,7 +13,7 @@ import type { CatalogueSettings, ResourceConfig } from './settings.ts';
 import { type StaticDocument, staticDocument, staticText } from './static-document.ts';
 import { type PathTemplate, pathShape, readTemplate, templateParameters } from './url-template.ts';
 
-/** Their paths, by the names that `publish` of the configuration has for them. */
+/** Paths of the documents, by their names in `publish` of the configuration. */
 export const PUBLISHED = {
   index: '/',
   openapi: '/openapi.json',
@@ -25,12 +25,12 @@ export type PublishedName = keyof typeof PUBLISHED;
 
 export const PUBLISHED_NAMES = Object.keys(PUBLISHED) as readonly PublishedName[];
 
-/** Where A2A clients look for the agent card. */
+/** The path at which A2A clients look for the agent card. */
 export const CARD_PATH = '/.well-known/agent-card.json';
 
 /**
- * Resources in the document, the first of the configuration: it is made in one turn of the event
- * loop, and catalogues read no further.
+ * Most resources in a document, the first of the configuration: one turn of the event loop makes
+ * it, and catalogues read no further.
  */
 export const MOST_DESCRIBED = 1_000;
 
@@ -38,7 +38,7 @@ const HOW_TO_CALL =
   'POST the input as JSON to an invoke path, or call an address as it is described. A 402 has the price; ' +
   'an x402 client signs it and asks again. A call without any input is answered with the price.';
 
-/** A resource as it is listed, with what of its configuration says where its input goes. */
+/** A resource as it is listed, with its configuration, which says where its input goes. */
 interface Described {
   readonly listed: ListedResource;
   readonly config: ResourceConfig;
@@ -74,7 +74,7 @@ function isSoldOverHttp({ exposedVia }: Pick<ListedResource, 'exposedVia'>): boo
 
 function pathsOf(all: readonly Described[], settings: CatalogueSettings): Paths {
   const paths: Paths = Object.create(null);
-  /** Paths in place by their shape: OpenAPI has one name for each parameter of a path. */
+  /** Paths of sales in place by shape: OpenAPI has one name for each parameter of a path. */
   const named = new Map<string, string>();
   for (const { listed, config } of all) {
     const common = operationOf(listed, config, settings);
@@ -102,7 +102,7 @@ function pathsOf(all: readonly Described[], settings: CatalogueSettings): Paths 
   return paths;
 }
 
-/** What the operations of a resource have alike. */
+/** The members that the operations of a resource share. */
 function operationOf(listed: ListedResource, { mimeType }: ResourceConfig, settings: CatalogueSettings): JsonObject {
   const { id, name, outputSchema, pricing } = listed;
   const schema =
@@ -123,7 +123,7 @@ function operationOf(listed: ListedResource, { mimeType }: ResourceConfig, setti
   };
 }
 
-/** Catalogues read a price with the code of a currency, which a token has none of. */
+/** Catalogues read prices in a currency; a token has no currency code, so USDC is shown as USD. */
 function paymentInfo(
   { amount, currency }: { readonly amount: string; readonly currency: string },
   { x402 }: CatalogueSettings,
@@ -185,7 +185,7 @@ function parameter(name: string, where: 'path' | 'query', schema: Json, required
   return { name, in: where, required, schema };
 }
 
-/** An input schema without what path and query hold. */
+/** An input schema without the members that path and query hold. */
 function withoutMembers(schema: JsonObject, gone: ReadonlySet<string>): JsonObject {
   if (gone.size === 0) return schema;
   const { properties, required, ...rest } = schema;
@@ -210,23 +210,23 @@ function schemaUrl(id: string, { merchant }: CatalogueSettings): string {
   return `${merchant.publicBaseUrl}/api/resources/${id}`;
 }
 
-/** What an agent has to know before it calls. */
+/** Facts that an agent has to know before it calls. */
 const CALLING = [
   'Call a resource with POST and its input as a JSON object. Inputs are described in the list of resources.',
   'A priced resource answers 402 with an x402 version 2 offer, in the body and in the header PAYMENT-REQUIRED.',
   'Sign it and send the same call again with the header PAYMENT-SIGNATURE. Each payment buys one call.',
 ];
 
-/** A line of the documents: where, what, how much. */
+/** A line of the documents: an address, a name, and a description with the price. */
 interface Entry {
   readonly url: string;
   readonly name: string;
   readonly text: string;
 }
 
-/** What the documents are made from. */
+/** The content from which the documents are made. */
 export interface Introduction {
-  /** Of the merchant. */
+  /** The name of the merchant. */
   readonly name: string;
   readonly entries: readonly Entry[];
   readonly links: readonly { readonly url: string; readonly title: string }[];
@@ -241,12 +241,12 @@ export function introductionOf(settings: CatalogueSettings, listed: readonly Lis
   return { name: settings.merchant.name, entries, links: linksOf(settings), more: sold.length - entries.length };
 }
 
-/** `/.well-known/x402`: what can be asked as it stands there; a template cannot. */
+/** `/.well-known/x402`: URLs that clients can ask as they stand, so no templates. */
 export function x402Document({ entries }: Introduction): StaticDocument {
   return staticDocument({ version: 1, resources: entries.map(({ url }) => url).filter((url) => !url.includes('{')) });
 }
 
-/** `/` for a program: where the other documents and the protocols are. */
+/** `/` for a program: the addresses of the other documents and of the protocols. */
 export function indexDocument(settings: CatalogueSettings): StaticDocument {
   const { name, publicBaseUrl } = settings.merchant;
   return staticDocument({
@@ -257,7 +257,7 @@ export function indexDocument(settings: CatalogueSettings): StaticDocument {
   });
 }
 
-/** The address where there is one: people and catalogues can ask it as it is. */
+/** The entry has the invoke URL, or the address of a resource that is sold in place only. */
 function entryOf(resource: ListedResource, { merchant }: CatalogueSettings): Entry {
   const invoke = invokeUrl(merchant.publicBaseUrl, resource.id);
   const url = resource.exposedVia.includes('http') ? invoke : (resource.address ?? invoke);

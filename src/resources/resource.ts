@@ -13,20 +13,21 @@ export interface Resource {
   readonly name: string;
   readonly pricing: Pricing;
   readonly exposedVia: readonly Channel[];
-  /** What a buyer must bring besides money. */
+  /** Authorizations that a buyer must bring besides money. */
   readonly authorization: ResourceConfig['authorization'];
   readonly backend: Pick<
     ResourceConfig['backend'],
     'method' | 'path' | 'headers' | 'timeoutMs' | 'maxResponseBytes' | 'idempotent' | 'relayStatuses'
   >;
   /**
-   * Compiles the validator of inputs unless it is compiled; whether it did. `prepare` does so too,
-   * but a wrong input then compiles that of all problems in the same turn of the event loop.
+   * Compiles the validator of inputs unless it is compiled; returns whether it compiled now.
+   * `prepare` does so too, but for a wrong input it also compiles the validator that reports all
+   * problems in the same turn of the event loop.
    */
   compile(): boolean;
   /**
    * Strips the reserved members, validates, and builds the whole backend request. `raw`: the bytes
-   * that the caller sent. They become the body where it is the whole unchanged input, so that no
+   * that the caller sent. They become the body if that is the whole unchanged input, so that no
    * number loses a digit.
    */
   prepare(input: JsonObject, raw: Uint8Array | undefined): PreparedInput;

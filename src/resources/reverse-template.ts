@@ -1,8 +1,8 @@
 /**
  * Reads the input of a resource back from a request at the merchant's own address: the reverse of
- * backend-request.ts. What is read here and built again there is the same path and query, so a
- * buyer gets what the address says; a template for which that cannot hold is refused when the
- * configuration is validated.
+ * backend-request.ts. An input that is read here builds the same path and query there, so a buyer
+ * gets the answer for the address; the validation of the configuration refuses a template for which
+ * that cannot hold.
  */
 
 import type { InputProblem } from '../errors.ts';
@@ -18,7 +18,7 @@ export type ReadInput =
   /** The address is spelled in another way than the template has it. */
   | { readonly ok: false; readonly problem: undefined };
 
-/** What of a request holds an input. */
+/** The parts of a request that hold an input. */
 export interface AddressedRequest {
   /** As it came, without the query. */
   readonly path: string;
@@ -42,13 +42,13 @@ type Reversal =
   | { readonly ok: true; readonly address: AddressReader }
   | { readonly ok: false; readonly message: string };
 
-/** No encoded value holds one of these: between two parameters one of them tells them apart. */
+/** Characters that no encoded value holds: one of them can separate two parameters. */
 const SEPARATORS = /[,:@&=+$]/;
-/** JSON's grammar of a number, which has one spelling for each text. */
+/** JSON's grammar of a number. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const JSON_TYPE = 'application/json';
 const INTEGER = /^-?(?:0|[1-9]\d*)$/;
-/** Servers read these differently once they are decoded. */
+/** Characters that servers read differently once they are decoded. */
 const UNSAFE_IN_PATH = /[/\\.%;?#\p{Cc}]/u;
 
 type Scalar = 'string' | 'number' | 'integer' | 'boolean';
@@ -96,7 +96,7 @@ export function reverseTemplate({ backend, inputSchema }: Pick<ResourceConfig, '
         const form = forms.get(name);
         const text = pathText(values[index + 1] ?? '');
         if (text === '') return refused(name, 'path', 'must not be empty');
-        // The address as it is listed, which is no address yet.
+        // A listed address whose `{param}` was not replaced.
         if (text === undefined || text === `{${name}}`) return refused(name, 'path', 'is not a legal path parameter');
         const value = readValue(text, form);
         if (value === undefined) return refused(name, 'type', `must be ${article(form?.type ?? 'string')}`);
@@ -139,7 +139,7 @@ interface QueryRules {
   readonly strict: boolean;
 }
 
-/** Reads the query into the input; the problem that keeps it from that, or undefined. */
+/** Reads the query into the input; returns the problem that prevents that, or undefined. */
 function readQuery(
   pairs: readonly (readonly [string, string])[],
   { fixed, forms, inQuery, strict }: QueryRules,
@@ -168,7 +168,7 @@ function readQuery(
   return undefined;
 }
 
-/** Name and text of each pair; undefined when some text is not what its escapes say it is. */
+/** Name and text of each pair; undefined when one is no encoded UTF-8 or has control characters. */
 function queryPairs(query: string): readonly (readonly [string, string])[] | undefined {
   const pairs: (readonly [string, string])[] = [];
   for (const pair of query.split('&').filter((text) => text !== '')) {
@@ -202,7 +202,7 @@ function decodeStrictly(text: string): string | undefined {
   }
 }
 
-/** The value that a text stands for; undefined when it is none of the type. */
+/** The value that a text stands for; undefined when the text has no value of the type. */
 function readValue(text: string, form: TextForm | undefined): Json | undefined {
   switch (form?.type) {
     case 'string':

@@ -1,6 +1,6 @@
 /**
  * `server.json`, with which a merchant publishes the MCP endpoint in the MCP registry. The registry
- * keeps what is sent to it and fetches nothing, so it is printed by a command and served nowhere.
+ * keeps documents that are sent to it and fetches none, so a command prints it, and no path has it.
  */
 
 import release from '../../package.json' with { type: 'json' };
@@ -13,21 +13,21 @@ const MOST_CHARACTERS = 100;
 const LONGEST_NAME = 200;
 /** The registry refuses ranges and `latest`, and sorts by semantic versions. */
 const VERSION = /^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/;
-/** A domain with a top-level domain of letters, as the registry can have proven. */
+/** A domain with a top-level domain of letters: the registry asks for a proof of it. */
 const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*$/i;
 
-/** What a merchant may choose; the rest follows from the configuration. */
+/** The choices of a merchant; the rest follows from the configuration. */
 export interface ServerJsonChoices {
   /** At most 100 characters; names of tools unless given. */
   readonly description?: string | undefined;
-  /** What is published never changes, so each change needs a new one. Default: the gateway's. */
+  /** A published version never changes, so each change needs a new one. Default: the gateway's. */
   readonly version?: string | undefined;
 }
 
 /**
  * The document as JSON text with a line end. Its name is the domain of `publicBaseUrl` in reverse,
  * which the merchant proves when it is published, and the id of the merchant.
- * @throws ConfigError when the endpoint is not one that the registry takes, or a choice is not
+ * @throws ConfigError when the registry does not take the endpoint, or a choice
  */
 export function serverJson(
   { merchant, protocols, resources }: Pick<CatalogueSettings, 'merchant' | 'protocols' | 'resources'>,
@@ -61,7 +61,7 @@ export function serverJson(
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** As many names as there is room for, and how they are paid for. */
+/** As many names of tools as there is room for, and the way to pay. */
 function describedByTools(tools: CatalogueSettings['resources']): string {
   const paid = tools.some(({ pricing }) => pricing.type !== 'free');
   const end = paid ? '; paid per call with x402, no account' : '; free';

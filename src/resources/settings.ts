@@ -33,7 +33,7 @@ export interface PublicMandateSettings {
 /** A header that a call at the backend's own address may bring along (contract 7.4). */
 export type OriginHeader = 'accept' | 'authorization' | 'cookie';
 
-/** Which input properties go where. */
+/** The destinations of the input properties. */
 interface InputBindings {
   readonly path: readonly string[];
   readonly query: readonly string[];
@@ -70,10 +70,10 @@ export interface ResourceConfig {
   /** Mounted channels only, in the order of the configuration. */
   readonly exposedVia: readonly Channel[];
   readonly paymentMethods: readonly 'x402'[];
-  /** What a buyer must bring besides money. */
+  /** Authorizations that a buyer must bring besides money. */
   readonly authorization: readonly 'ap2'[];
   /** Its public URL with `{param}`s, where it is sold at the backend's own address. */
   readonly address: string | undefined;
-  /** Examples of an input and an answer, for catalogues; undefined: it is in none. */
+  /** Examples of an input and an answer, for catalogues; undefined: no catalogue lists it. */
   readonly bazaar: { readonly example: JsonObject; readonly output?: Json } | undefined;
 }

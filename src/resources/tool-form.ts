@@ -1,7 +1,7 @@
 /**
  * Resources in the form that the APIs of models take as tools, and the members of their input
- * that MCP clients repeat in a header. One foreign name or a combinator on the top level makes
- * these APIs refuse the tools of all servers of a host.
+ * that MCP clients repeat in a header. One name with other characters, or a combinator on the top
+ * level, makes these APIs refuse the tools of all servers of a host.
  */
 
 import { createHash } from 'node:crypto';
@@ -17,19 +17,19 @@ import {
   withSubschemas,
 } from './schemas/keywords.ts';
 
-/** What common APIs take as the name of a tool, and as that of an argument. */
+/** Names that common APIs take for a tool, and for an argument. */
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const ARGUMENT_NAME = /^[a-zA-Z0-9_.-]{1,64}$/;
 const LONGEST = 64;
 const DIGEST_LENGTH = 6;
-/** Signs that tell otherwise equal names apart: filters end in them. */
+/** Words for signs at the end of filters (`price<`), so that their safe names differ. */
 const WORDS: Readonly<Record<string, string>> = { '<': '_lt', '>': '_gt', '=': '_eq' };
-/** What these APIs refuse on the top level. */
+/** Keywords that these APIs refuse on the top level. */
 const COMBINATORS: ReadonlySet<string> = new Set([...IN_PLACE, 'not', 'enum', 'const']);
 /** Longest text of left out rules within a description, characters. */
 const LONGEST_RULES = 600;
 
-/** The names of tools by id: those that are legal as they stand, and safe ones for the others. */
+/** The names of tools by id: legal ids stay, and other ids get safe names. */
 export function toolNames(ids: readonly string[]): ReadonlyMap<string, string> {
   return safeNames(ids, TOOL_NAME);
 }
@@ -46,8 +46,8 @@ interface ToolInput {
 }
 
 /**
- * A schema without foreign names and combinators on top, whose properties stand beside the others:
- * the validator has the original. One that names its dialect keeps its combinators.
+ * The input of a tool: safe names, and no combinators on top, whose properties move beside the
+ * others. The validator has the original schema. A schema that `staysWhole` keeps its combinators.
  */
 export function toolInput(root: JsonObject): ToolInput {
   const names = safeNames([...propertyNames(root)], ARGUMENT_NAME);
@@ -67,7 +67,7 @@ export function staysWhole(schema: JsonObject): boolean {
   return '$schema' in schema || /"#\/(?:allOf|anyOf|oneOf|not|if|then|else)\//.test(JSON.stringify(schema));
 }
 
-/** Two names of one safe form get a digest, which depends on nothing but the name. */
+/** Legal names stay. Others of one safe form get a digest, which depends on the name alone. */
 function safeNames(names: readonly string[], legal: RegExp): ReadonlyMap<string, string> {
   const times = new Map<string, number>();
   const wanted = names.map((name) => [name, legal.test(name) ? name : cleaned(name, legal)] as const);
@@ -123,7 +123,7 @@ function withNames(root: JsonObject, renamed: ReadonlyMap<string, string>): Json
       if (keyword === 'dependentSchemas') return [keyword, keyed(value, (member) => member)];
       return keyword === '$ref' && typeof value === 'string' ? [keyword, pointer(value, safe)] : [keyword, value];
     });
-    // A rule about names is about the true ones.
+    // `propertyNames` is about the true names, so it does not stand beside renamed properties.
     const isOther = isObject(made['properties']) && Object.keys(made['properties']).some((name) => renamed.has(name));
     return { ...Object.fromEntries(entries), ...(rule === undefined || isOther ? {} : { propertyNames: rule }) };
   };
@@ -164,7 +164,7 @@ function reader(root: JsonObject, renamed: ReadonlyMap<string, string>): (input:
   return (input) => members(input, sameValue(root, root));
 }
 
-/** Whether a schema speaks of a property, as `withNames` renames it. */
+/** Whether a schema has the name in `properties` or `required`, where `withNames` renames it. */
 function names(schema: JsonObject, name: string): boolean {
   const { required } = schema;
   return own(schema, name) !== undefined || (Array.isArray(required) && required.includes(name));
@@ -178,7 +178,7 @@ function at(list: Json | undefined, index: number): Json | undefined {
   return Array.isArray(list) ? (list as readonly Json[])[index] : undefined;
 }
 
-/** Without combinators: their properties stand with the others, the rule in the description. */
+/** Moves the properties of combinators beside the others, and their rules to the description. */
 function flattened(root: JsonObject): JsonObject {
   const entries = Object.entries(root);
   const kept = Object.fromEntries(entries.filter(([keyword]) => !COMBINATORS.has(keyword)));

@@ -50,10 +50,10 @@ export function readTemplate(text: string): TemplateReading {
   return { ok: true, template: { literals, parameters, query, queryNames, segmentCount: segments(path) } };
 }
 
-/** Encoded separators and dots: some servers decode them before they route. */
+/** `//`, `;`, and escapes that some servers decode before they route. */
 const READ_DIFFERENTLY = /\/\/|;|%(?:2e|2f|5c|25|3b|3f|23|[01][0-9a-f]|7f)/i;
 
-/** A notation of routers, which is ordinary text here, as the end of a sentence. */
+/** Names a notation of routers, which is ordinary text here, as the end of a sentence. */
 export function routerNotation(template: string): string | undefined {
   const path = templatePath(template);
   const named = /\/:([^/{}]*)/.exec(path);
@@ -73,8 +73,8 @@ export function comparisonFault(template: string): string | undefined {
 }
 
 /**
- * Equal for the paths of two templates that differ in case and in the names of their parameters
- * alone: servers may compare paths without regard to case. The query does not count.
+ * The shape of a path, equal for templates that differ only in case and in names of parameters:
+ * servers may compare paths without regard to case. The query does not count.
  */
 export function pathShape(template: string): string {
   return templatePath(template).replaceAll(PARAMETER, '{}').toLowerCase();
@@ -113,7 +113,7 @@ function encodeText(text: string): string | undefined {
 /** The path with its parameters filled in; undefined when a URL parser reads another path. */
 export function fillPath(template: PathTemplate, values: readonly string[], query: string): string | undefined {
   const path = template.literals.map((literal, index) => literal + (values[index] ?? '')).join('');
-  // A path without parameters was read with its configuration.
+  // A path without parameters was checked when the template was read.
   if (values.length > 0 && !isReadAsWritten(path, template)) return undefined;
   return query === '' ? path : `${path}?${query}`;
 }
@@ -179,7 +179,7 @@ function scalar(name: string, value: Json): Pairs {
   return pair(name, scalarText(value));
 }
 
-/** `kept`: a comma stays one, because servers split before they decode. */
+/** `kept`: a comma is not encoded if it separates, because servers split before they decode. */
 function pair(name: string, text: string | undefined, kept?: string): Pairs {
   const key = encodeText(name);
   const encoded = text === undefined ? undefined : encodeText(text);

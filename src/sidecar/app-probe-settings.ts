@@ -1,6 +1,6 @@
 /**
  * Reads the merchant's own probes from the environment, where the injection wrote them. The values
- * come from the authors of pods, so nothing is guessed: what is not exactly right is refused.
+ * come from the authors of pods, so a value that is not exactly right is refused, never guessed.
  */
 
 import type { ProblemList } from '../problems/problem.ts';
@@ -20,7 +20,7 @@ export interface AppProbe {
   readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
-/** Those that the merchant's container has. */
+/** The probes that the merchant's container has. */
 export type AppProbeSettings = Readonly<Partial<Record<AppProbeKind, AppProbe>>>;
 
 const URL_FORM = /^(https?):\/\/([^/?#]*)(\/.*)$/s;
@@ -83,7 +83,7 @@ function readProbe(
   return { scheme, port, target, headers };
 }
 
-/** As the kubelet sends it: no fragment, and percent-encoded what is not visible ASCII. */
+/** The target as the kubelet sends it: no fragment, all but visible ASCII percent-encoded. */
 function requestTarget(path: string): string {
   const [sent = ''] = path.split('#');
   const encoded = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&').toUpperCase();

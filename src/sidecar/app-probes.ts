@@ -18,7 +18,7 @@ import { kubeletClient, NOT_REPEATED } from './backend-pre-stop.ts';
 const EXCHANGE_MS = 60_000;
 /** The kubelet reads no more of a body, bytes. */
 const MAX_BODY_BYTES = 10_240;
-/** Go's client, which the kubelet asks with, gives up then. */
+/** Go's client, which the kubelet uses, gives up after so many redirects. */
 const MAX_REDIRECTS = 10;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** Statuses whose answers have no body. */
@@ -27,19 +27,19 @@ const BODYLESS: ReadonlySet<number> = new Set([204, 205, 304]);
 const CUT_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH']);
 const KUBELET = /^kube-probe\/[\w.+-]{1,64}$/;
 
-/** Who is answered: the address that the kubelet dialled, and its name. */
+/** The kubelet that asks: the address that it dialled, and its user agent. */
 interface Asker {
   readonly podAddress: string;
   readonly userAgent: string;
 }
 
-/** What the kubelet is told. */
+/** The answer to the kubelet. */
 interface Told {
   readonly status: number;
   readonly words: string;
 }
 
-/** What the merchant answered. */
+/** The answer of the merchant. */
 interface Answer {
   readonly status: number;
   readonly location: string | undefined;
@@ -49,7 +49,7 @@ interface Answer {
  * `/app-probe/{liveness,readiness,startup}`, of which only those exist that the merchant has. Its
  * status is passed on, its body never. Requests of one kind that come while one is under way share
  * its answer, so that callers cannot multiply them. `isSold`: whether a target of the merchant is
- * something that is paid for; it is never asked, because it would be sold for nothing.
+ * sold; no probe asks for such a target, because it would be delivered unpaid.
  */
 export function appProbes(probes: AppProbeSettings, isSold: (target: string) => boolean): Router {
   const router = Router({ strict: true, caseSensitive: true });
@@ -69,7 +69,7 @@ export function appProbes(probes: AppProbeSettings, isSold: (target: string) => 
   return router;
 }
 
-/** Never through the log of failures: a merchant that starts or ends fails many probes. */
+/** Bypasses the log of failures: a merchant that starts or ends fails many probes. */
 function send(res: Response, status: number, words: string): void {
   res.setHeader('cache-control', 'no-store');
   if (BODYLESS.has(status)) {
@@ -87,7 +87,7 @@ function askerOf({ socket, headers }: Request): Asker {
   };
 }
 
-/** Runs one at a time; those that come meanwhile wait for it too. It ends when all have left. */
+/** Runs one at a time; callers that come meanwhile share the run. It ends when all have left. */
 function shared<Asked, Result>(
   run: (asked: Asked, signal: AbortSignal) => Promise<Result>,
 ): (asked: Asked, gone: ReturnType<typeof clientGone>) => Promise<Result> {
@@ -198,7 +198,7 @@ async function exchange({ scheme, port, target }: AppProbe, headers: string[], s
   }
 }
 
-/** The code of the system for what went wrong, in brackets, where there is one. */
+/** The system's code of the error, in brackets; empty if there is none. */
 function codeOf(cause: unknown): string {
   if (!(cause instanceof Error && 'code' in cause && typeof cause.code === 'string')) return '';
   return ` (${CUT_CODES.has(cause.code) ? 'ECONNRESET' : cause.code})`;

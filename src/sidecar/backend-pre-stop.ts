@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { buildConnector, Client } from 'undici';
 
-/** What the pod said before the gateway's hook took its place. */
+/** The hook that the pod had before the gateway's hook took its place. */
 export type BackendPreStop =
   | { readonly kind: 'get'; readonly url: URL; readonly headers: Readonly<Record<string, string>> }
   | { readonly kind: 'sleep'; readonly seconds: number };
@@ -31,7 +31,7 @@ export const NOT_REPEATED: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Header lines `Name: value`, joined with line feeds; undefined where one is none. */
+/** Reads header lines `Name: value`, joined with line feeds; undefined if a line is no header. */
 export function readHeaderLines(text: string): Readonly<Record<string, string>> | undefined {
   const lines = text.split('\n').filter((line) => line !== '');
   const pairs = lines.map((line) => HEADER_LINE.exec(line));

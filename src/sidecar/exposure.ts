@@ -10,7 +10,7 @@ const CONNECT_MS = 300;
 /** Most addresses of the pod that are tried in one look. */
 const MAX_ADDRESSES = 16;
 
-/** Where the backend was reached although only the gateway should be able to. */
+/** An address at which the backend was reached, although only the gateway should reach it. */
 export interface Exposure {
   readonly address: string;
   readonly port: number;
@@ -19,11 +19,11 @@ export interface Exposure {
 /**
  * A backend on loopback that listens on every address can be called past the gateway, without
  * paying, from wherever the pod can be reached. So the gateway itself tries, at start and every
- * minute, to reach the backend's port on the pod's own addresses. `onChange` is called when that
- * begins to succeed, and with undefined when it no longer does.
+ * minute, to reach the backend's port on the pod's own addresses. `onChange` gets the exposure when
+ * a look first finds one, and undefined when a look finds none any more.
  */
 export function watchExposure(options: {
-  /** The backend's. */
+  /** The port of the backend. */
   readonly port: number;
   readonly onChange: (exposure: Exposure | undefined) => void;
   /** Called before each look; default: every address of the pod that is not loopback. */

@@ -10,7 +10,7 @@ const WRITE_DOWN_MS = 2_000;
 
 type LifecycleState = 'open' | 'draining' | 'closed' | 'drained';
 
-/** What a drain does, in this order. */
+/** The steps of a drain, in this order. */
 export interface DrainSteps {
   /** How long new calls are still served, milliseconds. */
   readonly propagationMs: number;
@@ -18,7 +18,7 @@ export interface DrainSteps {
   readonly stopListening: () => void;
   /** How long running calls may take after that, milliseconds. */
   readonly finishMs: number;
-  /** Ends what the calls that still run wait for, so that they are answered and written down. */
+  /** Ends the exchanges of calls that still run, so that these are answered and written down. */
   readonly interrupt?: () => void;
   /** Closes the connections that are still open. */
   readonly disconnect?: () => void;
@@ -53,7 +53,7 @@ export function createLifecycle() {
     steps.stopListening();
     await idle(steps.finishMs);
     if (running > 0) {
-      // Before its connection is closed: a call that has paid is told so.
+      // Before connections close: a call that has paid still gets an answer that says so.
       steps.interrupt?.();
       await idle(WRITE_DOWN_MS);
     }
@@ -100,8 +100,8 @@ export const HELD_MS = 2_000;
 export const MOST_HELD = 512;
 
 /**
- * `raised`: new calls are held, and the backend stays for those that run. `released`: it may end at
- * any moment.
+ * `raised`: new calls are held, and the backend stays for those that run. `released`: the backend
+ * may end at any moment.
  */
 type FenceState = 'down' | 'raised' | 'released';
 
@@ -127,7 +127,7 @@ export function createFence() {
     state: () => state,
     /** Whether a call has to `pass`. */
     up: () => state !== 'down',
-    /** Whether the backend stays long enough for what is paid now: part of the settlement gate. */
+    /** Whether the backend stays for a call that pays now: part of the settlement gate. */
     backendStays: () => state !== 'released',
     /** Resolves to true when the fence is down, to false when the call was held for too long. */
     async pass(): Promise<boolean> {
@@ -152,9 +152,9 @@ export function createFence() {
   };
 }
 
-/** What running calls get at least, milliseconds. */
+/** The shortest time that running calls get, milliseconds. */
 const SHORTEST_FINISH_MS = 30_000;
-/** What a call may take beside its wait for the backend, milliseconds: most of it settlement. */
+/** The time of a call beside its wait for the backend, milliseconds: most of it settlement. */
 const SETTLEMENT_MS = 60_000;
 
 /** The two parts of a drain. */
@@ -165,7 +165,7 @@ export interface DrainLength {
   readonly finishMs: number;
 }
 
-/** `longestTimeoutMs`: of all that may be asked of the backend; 0 where nothing is. */
+/** `longestTimeoutMs`: of all requests that the backend may get; 0 where it gets none. */
 export function drainLength(propagationSeconds: number, longestTimeoutMs: number): DrainLength {
   const longestCallMs = longestTimeoutMs === 0 ? 0 : longestTimeoutMs + SETTLEMENT_MS;
   return { propagationMs: propagationSeconds * 1_000, finishMs: Math.max(SHORTEST_FINISH_MS, longestCallMs) };

@@ -1,7 +1,7 @@
 /**
  * The preStop hooks of a pod, which the kubelet asks the gateway and waits for (contract 3,
  * shutdown). All containers of a pod that ends are asked at the same time, and each is stopped when
- * its hook is answered: so the answer to `/release` is what keeps the backend for the last calls.
+ * its hook is answered: so a late answer to `/release` keeps the backend for the last calls.
  */
 
 import { connect } from 'node:net';
@@ -19,13 +19,13 @@ export const SIGNAL_COMES_MS = 30_000;
 export interface PodHooks {
   /** The value that the header of a hook must have; undefined: `1`. */
   readonly key?: string;
-  /** The pod, or the gateway alone, ends: resolves when no call runs any more. */
+  /** The pod, or the gateway alone, ends: resolves when no call runs or the waits are over. */
   drain(): Promise<void>;
-  /** The backend's container ends, with its pod or alone: resolves when it may. */
+  /** The backend's container ends, with its pod or alone: resolves when the container may end. */
   release(): Promise<void>;
 }
 
-/** The hooks, and what ends with the process. */
+/** The hooks, with their failure and their end. */
 export interface OpenedPodHooks extends Omit<PodHooks, 'key'> {
   /** Rejects when a drained process should open again and cannot. */
   readonly failed: Promise<never>;
@@ -55,7 +55,7 @@ interface PodHookParts {
   /** How the process drains; asked when it begins. */
   readonly drainSteps: () => DrainSteps;
   readonly running: () => RunningExchanges;
-  /** What the backend's container had as a hook of its own. Must not reject. */
+  /** Runs the hook that the backend's container had of its own. Must not reject. */
   readonly preStop: () => Promise<void>;
   /** Connects to the backend. */
   readonly look: () => Promise<ConnectionEnd>;
@@ -63,11 +63,11 @@ interface PodHookParts {
   readonly backendIsBack: () => Promise<void>;
   /** How long the container of the backend may take to end, milliseconds. */
   readonly merchantGraceMs: number;
-  /** How long its pod may take, hooks included, milliseconds. */
+  /** How long its pod may take to end, hooks included, milliseconds. */
   readonly podGraceMs: number;
-  /** How long after a drain began its signal may come, milliseconds; undefined: no pod tells. */
+  /** How long after a drain began its signal may come, milliseconds; undefined: not known. */
   readonly endsWithinMs?: number | undefined;
-  /** Opens again what the drain closed. */
+  /** Opens the listeners that the drain closed. */
   readonly listenAgain: () => Promise<void>;
   readonly note: (note: HandshakeNote) => void;
   /** How long a drained process waits for its signal, milliseconds. */
@@ -132,7 +132,7 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
     backendEnds = true;
     await drain();
     await parts.preStop();
-    // It has from now on the time that it may take to end.
+    // The time that the backend may take to end begins now.
     awaitSignal();
   };
   const releaseAlone = async (began: number): Promise<void> => {
@@ -173,7 +173,7 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
     const atMostMs = Math.max(0, parts.podGraceMs - (performance.now() - began));
     const replaced = await backendReplaced({ look: parts.look, atMostMs }, signal);
     if (replaced) await parts.backendIsBack();
-    // The backend that came back may have been released as well meanwhile.
+    // The backend that came back may have been released again meanwhile.
     if (signal.aborted) return;
     fence.lower();
     note(replaced ? 'backend replaced' : 'backend not replaced in time');
@@ -244,7 +244,7 @@ export function tryConnection(host: string, port: number, atMostMs = CONNECT_MS)
       resolve(result);
     };
     socket.once('connect', end('opened'));
-    // A start blocks the event loop for longer than this: a connection may wait to be noticed.
+    // A start can block the event loop for longer: an open connection may wait to be noticed.
     socket.once('timeout', () => setImmediate(end('silent')));
     socket.on('error', end('refused'));
   });

@@ -4,8 +4,8 @@
  *
  * - V8's linear engine (flag `l`) follows all ways through a pattern at once and never backtracks.
  *   It refuses counts whose product over nesting exceeds 16, so counts are written out first:
- *   `a{2,3}` as `aa(?:a)?`. It is enabled by a flag of V8 and refuses what it cannot run, whereas
- *   the flag for a mere fallback would backtrack there.
+ *   `a{2,3}` as `aa(?:a)?`. A flag of V8 enables it. It refuses patterns that it cannot run; V8's
+ *   flag for a mere fallback would backtrack on them.
  * - The ordinary engine runs patterns with so few ways that the pattern itself bounds backtracking
  *   (`fewWays`).
  */
@@ -68,7 +68,7 @@ export function linearRegExp(pattern: string): { test(text: string): boolean; to
   };
 }
 
-/** What is wrong with a pattern and what to write in its place, or undefined. */
+/** The fault of a pattern with its remedy, or undefined. */
 export function patternFault(pattern: string): string | undefined {
   try {
     compilePattern(pattern);
@@ -161,7 +161,7 @@ function sourceOf(node: PatternNode): string {
   }
 }
 
-/** Escapes what would mean something else without the group after it: `\x4(?:1)`, `a{(?:2)}`. */
+/** Escapes signs that mean something else once the group behind is gone: `\x4(?:1)`, `a{(?:2)}`. */
 function sourceOfOne(text: string): string {
   if (text === '\\0') return '\\x00';
   if (text === '\\x' || text === '\\u') return text.slice(1);
@@ -225,7 +225,7 @@ function isAnchored(node: PatternNode, anchor: '^' | '$'): boolean {
 }
 
 /**
- * Proves that the engine is linear: it answers, and refuses what only backtracking can answer.
+ * Proves that the engine is linear: it answers, and refuses patterns that only the other one runs.
  * @throws LinearEngineMissing
  */
 export function proveLinearEngine(): void {
@@ -309,7 +309,7 @@ class Reader {
 
   read(): PatternNode {
     const node = this.#choice();
-    // An unmatched closing parenthesis is a syntax error without the flag, too.
+    // An unmatched closing parenthesis is a syntax error without the flag `u`, too.
     if (this.#at < this.#pattern.length) throw new PatternRefusal('must be a regular expression (ECMAScript)');
     return node;
   }
@@ -436,7 +436,7 @@ export function withMatchBudget<T>(validate: () => T): T {
   }
 }
 
-/** Is called before the steps are taken. @throws MatchBudgetError */
+/** Takes steps from the budget, before a test runs them. @throws MatchBudgetError */
 export function spendSteps(steps: number): void {
   const after = (left ?? MATCH_BUDGET) - steps;
   if (left !== undefined) left = after;

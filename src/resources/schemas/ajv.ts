@@ -1,4 +1,4 @@
-/** The validators of inputs, what is wrong with a schema itself, and when a schema is compiled. */
+/** Compiles validators of inputs, decides when, and finds the faults of schemas themselves. */
 
 import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { isObject, type Json, type JsonObject } from '../../json/json.ts';
@@ -14,13 +14,13 @@ export interface Validators {
   readonly first: () => ValidateFunction;
   /** Finds every problem: the report, for small inputs. Only wrong inputs need it. */
   readonly all: () => ValidateFunction;
-  /** Compiles `first` unless it is compiled; whether it did. */
+  /** Compiles `first` unless it is compiled; returns whether it compiled now. */
   readonly compile: () => boolean;
 }
 
 /**
- * Different schemas that are compiled at start whatever they are, so that no call of an ordinary
- * gateway waits for that; each takes about a millisecond and 10 kB.
+ * So many different schemas are compiled at start whatever they are, so that no call of an ordinary
+ * gateway waits for a compilation; each takes about a millisecond and 10 kB.
  */
 const COMPILED_AT_START = 100;
 
@@ -29,7 +29,7 @@ type Compile = (schema: JsonObject) => Validators;
 
 /**
  * The compiler of one configuration: an engine keeps all that it ever compiled. Equal schemas share
- * their validators, and those beyond the first ones are compiled later where that cannot fail.
+ * their validators; schemas beyond the first ones are compiled later if that cannot fail.
  */
 export function createCompiler(): Compile {
   const engines = createEngines();
@@ -41,7 +41,7 @@ export function createCompiler(): Compile {
     const validators = validatorsOf(engines, schema);
     const later = mayCompileLater(schema);
     if (!later || known.size < COMPILED_AT_START) validators.first();
-    // Its compilation would hold up the event loop at the first wrong input.
+    // Compiled at the first wrong input, this validator would hold up the event loop.
     if (!later) validators.all();
     known.set(text, validators);
     return validators;
@@ -58,7 +58,7 @@ function createEngines(): Engines {
   return { first: once(() => createEngine({ allErrors: false })), all: once(() => createEngine({ allErrors: true })) };
 }
 
-/** Holds nothing but the schema and the engines, so that the texts of the others can go. */
+/** Keeps the schema and the engines alive only, not the texts in `known`. */
 function validatorsOf(engines: Engines, schema: JsonObject): Validators {
   let isCompiled = false;
   const first = once(() => {
@@ -98,27 +98,27 @@ export function metaSchemaFaults(schema: JsonObject, at: string): readonly Resou
 }
 
 /**
- * Most schemas in one, references followed, that a call may compile: each of both validators, which
- * have turns of their own, then takes some 5 ms, and at most 12.
+ * Most schemas in one, references followed, that a call may compile. Each of the two validators is
+ * compiled in a turn of its own, and takes some 5 ms, at most 12.
  */
 const MOST_SCHEMAS = 40;
 /** Values of an `enum`, or names that others depend on, that take as long as one schema. */
 const VALUES_A_SCHEMA = 10;
 /** Longer lists are compared in a loop, whose code does not grow. */
 const LONGEST_WRITTEN_OUT = 200;
-/** Each takes as long as a schema. */
+/** Keywords of which each takes as long as a schema. */
 const MATCHED = ['pattern', 'format'];
 /**
- * A reference to what the meta-schema has found to be a schema, and which the validator and
- * `resolveReference` read alike: nothing in it is escaped.
+ * A reference to a definition, which the meta-schema has found to be a schema. The validator and
+ * `resolveReference` read it alike, because it has no escapes.
  */
 const PLAIN_REFERENCE = /^#\/\$defs\/[\w$.-]+$/;
 /** Keywords that the validator refuses beside certain others, or without them. */
 const CONDITIONAL = ['minContains', 'maxContains', 'unevaluatedProperties', 'unevaluatedItems', '$anchor', '$schema'];
 
 /**
- * Whether a checked and closed schema is small, and is made of nothing but what the validator
- * compiles whatever stands there. Any other one is compiled at start, which names its mistake.
+ * Whether a checked and closed schema is small, and has only keywords that the validator compiles
+ * with any value. Any other schema is compiled at start, which shows its mistake.
  */
 export function mayCompileLater(root: JsonObject): boolean {
   let left = MOST_SCHEMAS;
@@ -134,7 +134,7 @@ export function mayCompileLater(root: JsonObject): boolean {
       if (values.length <= LONGEST_WRITTEN_OUT) left -= Math.floor(values.length / VALUES_A_SCHEMA);
     }
     if (!isWholeCondition(schema)) return false;
-    // A name that a pattern matches as well is refused.
+    // The validator refuses a property whose name a pattern matches too.
     if ('patternProperties' in schema && 'properties' in schema) return false;
     if (reference !== undefined) {
       if (typeof reference !== 'string' || !PLAIN_REFERENCE.test(reference)) return false;
@@ -146,7 +146,7 @@ export function mayCompileLater(root: JsonObject): boolean {
   return isPlain(root);
 }
 
-/** What `dependentRequired` takes, in schemas. */
+/** The cost of `dependentRequired`, in schemas. */
 function dependentCost({ dependentRequired }: JsonObject): number {
   const lists = isObject(dependentRequired) ? Object.values(dependentRequired) : [];
   return lists.reduce<number>((sum, names) => sum + 1 + (Array.isArray(names) ? names.length : 0) / VALUES_A_SCHEMA, 0);

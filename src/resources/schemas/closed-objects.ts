@@ -14,7 +14,7 @@ export const EMPTY_INPUT: JsonObject = { type: 'object', properties: {}, additio
  * Objects are closed at every level unless the operator wrote `additionalProperties` or
  * `unevaluatedProperties`, and strings under a pattern get a greatest length. Where several schemas
  * describe one object (allOf, $ref, if, …), each of them stays open, and the outer one names the
- * properties of all. It is closed with `additionalProperties`: the validator gets
+ * properties of all. The outer one is closed with `additionalProperties`: the validator gets
  * `unevaluatedProperties` wrong beside conditions.
  */
 export function closeSchema(root: JsonObject): JsonObject {

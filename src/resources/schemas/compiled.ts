@@ -1,7 +1,7 @@
 /**
- * The compiled meta-schema of JSON Schema 2020-12. In the bundle this module is another one with
- * the same export, which holds generated code (deploy/bundle/validators.ts): compiling it takes
- * longer than all else that a small configuration needs.
+ * The compiled meta-schema of JSON Schema 2020-12. The bundle replaces this module by generated
+ * code with the same export (deploy/bundle/validators.ts): compiling the meta-schema takes longer
+ * than all else that a small configuration needs.
  */
 
 import type { ValidateFunction } from 'ajv/dist/2020.js';

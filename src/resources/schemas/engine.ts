@@ -19,11 +19,11 @@ interface EngineOptions {
   readonly allErrors: boolean;
   /** Whether it knows the meta-schema, which takes longer to compile than most schemas. */
   readonly meta?: boolean;
-  /** With source text, for the bundle. */
+  /** Options of the generated code, such as its source text for the bundle. */
   readonly code?: CodeOptions;
 }
 
-/** Schemas that it compiles are not compared with the meta-schema. */
+/** Creates an engine, which does not compare schemas with the meta-schema. */
 export function createEngine({ allErrors, meta = false, code = {} }: EngineOptions): Ajv2020 {
   const ajv = new Ajv2020({
     strict: true,
@@ -42,7 +42,7 @@ export function createEngine({ allErrors, meta = false, code = {} }: EngineOptio
     code: { ...code, ...MATCHING },
   });
   for (const [name, test] of Object.entries(BOUNDED_FORMATS)) ajv.addFormat(name, test);
-  // One concerns headers, the other is a name: neither asserts anything about a value.
+  // The mirror keyword concerns headers, `$anchor` is a name: neither asserts anything of a value.
   for (const keyword of [MIRROR_KEYWORD, '$anchor']) ajv.addKeyword({ keyword, schemaType: 'string' });
   // The original compares every pair, and 130,000 small objects fit into one body.
   ajv.removeKeyword('uniqueItems');

@@ -9,9 +9,9 @@ export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 type KeywordShape = 'schema' | 'schemas' | 'named' | 'value';
 
 /**
- * What the schemas of a keyword apply to. `member`: a part of the value, so each is closed. `same`:
- * the same value, so they must not be closed one by one. `condition`: they decide a branch, and
- * closing them would change the decision.
+ * The target of a keyword's schemas. `member`: a part of the value, so each is closed. `same`: the
+ * same value, so they must not be closed one by one. `condition`: they decide a branch, and closing
+ * them would change the decision. `definition`: no value, unless a reference names them.
  */
 export type KeywordTarget = 'member' | 'same' | 'condition' | 'definition';
 
@@ -132,9 +132,9 @@ export function subschemas(schema: JsonObject): readonly Subschema[] {
 const NONE: readonly Subschema[] = [];
 
 /**
- * Shows the same one by one, until `visit` returns false: a file can hold more than are allowed.
- * A visitor, because a start with many resources spends most of its walks here, and a generator
- * costs several times as much.
+ * Visits the schemas directly inside a schema one by one, until `visit` returns false: a file can
+ * hold more than are allowed. A start with many resources walks mostly here, and a generator costs
+ * several times as much as a visitor.
  */
 export function visitSubschemas(schema: JsonObject, visit: (inner: Subschema) => boolean): void {
   for (const keyword in schema) {

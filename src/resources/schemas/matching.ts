@@ -1,4 +1,4 @@
-/** What validators do with patterns, formats and equal items: all in linear time. */
+/** The tests of validators for patterns, formats, lengths and equal items: all in linear time. */
 
 import type { Json } from '../../json/json.ts';
 import { canonicalJson } from '../../json/json.ts';
@@ -24,7 +24,7 @@ function bounded(test: (text: string) => boolean): (text: string) => boolean {
   };
 }
 
-/** Ignores the flag `u` that the validator passes: the linear engine does not support it. */
+/** Takes no flags from the validator: the linear engine does not support `u`. */
 export function boundedRegExp(pattern: string) {
   const expression = linearRegExp(pattern);
   return { test: bounded((text) => expression.test(text)), toString: () => expression.toString() };

@@ -23,7 +23,7 @@ const HIDDEN = /[\p{Cc}\p{Cf}\u2028\u2029\u{e0000}-\u{e007f}]/u;
 /** Allowed all the same: newline, tab, and joiners that several scripts and emoji need. */
 const JOINERS = /\n|\t|\u00ad|\u200c|\u200d/g;
 
-/** What is wrong with a published text, or undefined. */
+/** The fault of a published text, or undefined. */
 export function textFault(text: string): string | undefined {
   if (!text.isWellFormed()) return 'must be well-formed Unicode (it has half a surrogate pair)';
   return HIDDEN.test(text.replace(JOINERS, ''))
@@ -81,8 +81,8 @@ export function schemaFaults(root: JsonObject, at: string): readonly ResourceFau
 }
 
 /**
- * Whether a schema has too many without its references. Nothing else is looked at then: a file can
- * hold a hundred times as many.
+ * Whether a schema has too many schemas inside, references not followed. No other check runs then:
+ * a file can hold a hundred times as many.
  */
 export function hasTooMany(root: JsonObject): boolean {
   let count = 0;
@@ -115,7 +115,7 @@ function ownTypes({ type }: JsonObject): Types {
 
 const UNRELIABLE = `is not enforced reliably beside ${IN_PLACE.join(', ')}: use additionalProperties, or leave it out (objects are closed anyway)`;
 
-/** Beside composition these refuse valid input: the validator loses what the parts evaluated. */
+/** Keywords that refuse valid input beside composition: the validator loses the parts' results. */
 function unreliable(schema: JsonObject): readonly string[] {
   if (!IN_PLACE.some((keyword) => keyword in schema)) return [];
   return ['unevaluatedProperties', 'unevaluatedItems'].filter(

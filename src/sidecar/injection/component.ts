@@ -1,7 +1,7 @@
 /**
  * The kustomize component that injects as `injectPod` does. kustomize cannot compute, so the
- * component says the result, and tests before it changes anything that the workload is still the
- * one for which it was made.
+ * component holds the result. Before it changes a workload, it tests that this is still the one for
+ * which the component was made.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -11,7 +11,7 @@ import { DEFAULT_CONTAINER, KNOWN_ANNOTATIONS, MESH_EXCLUSIONS } from './names.t
 import { findMerchant, type Pod, type PodMetadata } from './pod.ts';
 import { type Manifest, titleOf, type Workload } from './workloads.ts';
 
-/** One object of a stream, and how it was written. */
+/** One object of a stream, and the function that writes it back. */
 export interface ManifestDocument {
   readonly object: unknown;
   /** The text of this document with another object in it. */
@@ -103,7 +103,7 @@ interface Operation {
   readonly value: unknown;
 }
 
-/** Annotations of which the result depends. */
+/** Annotations on which the result depends. */
 const READ_ANNOTATIONS = [...KNOWN_ANNOTATIONS, DEFAULT_CONTAINER, ...MESH_EXCLUSIONS];
 
 interface ComponentPatch {
@@ -138,7 +138,7 @@ export function componentFiles(
   ];
 }
 
-/** The operations first: their tests are about the workload as it was. */
+/** The patches of a workload, operations first: their tests need the workload as it was. */
 function patchesOf(workload: Workload, pod: Pod): readonly (ComponentPatch & { readonly workload: Workload })[] {
   // Whatever the manifest says, the file lies in the directory of the component.
   const file = `${workload.kind}-${workload.name}`.toLowerCase().replace(/[^a-z0-9.-]/g, '-');
@@ -148,12 +148,12 @@ function patchesOf(workload: Workload, pod: Pod): readonly (ComponentPatch & { r
   };
   return [
     { workload, name: `${file}.yaml`, patch: operations(workload, pod) },
-    // Merged, because the metadata of a bare pod has annotations of kustomize's own meanwhile.
+    // A merge, because kustomize itself adds annotations to the metadata of a bare pod.
     { workload, name: `${file}-metadata.yaml`, patch: mergePatch(workload, metadata) },
   ];
 }
 
-/** What injection writes, so that the workload stays free to change the rest. */
+/** The members that injection writes: the workload stays free to change the others. */
 function newMembers(before: Manifest | undefined, after: Manifest | undefined): Manifest {
   return Object.fromEntries(Object.entries(after ?? {}).filter(([name, value]) => before?.[name] !== value));
 }
@@ -173,7 +173,7 @@ function operations({ template, pod }: Workload, injected: Pod): readonly Operat
   const before = new Map<string, unknown>(Object.entries(container));
   const grace = `${root}/spec/terminationGracePeriodSeconds`;
   return [
-    // What the result was computed from, beside what it replaces.
+    // These test the inputs of the result; `replaced` tests the values that it replaces.
     { op: 'test', path: `${merchant}/name`, value: container.name },
     { op: 'test', path: `${merchant}/ports`, value: container.ports ?? null },
     ...annotationTests(root, template.length === 0, pod.metadata?.annotations),

@@ -16,7 +16,7 @@ import {
   type VolumeMount,
 } from './pod.ts';
 
-/** What the pod decides about its gateway. */
+/** The decisions of a pod about its gateway. */
 export interface Placement {
   readonly merchantPort: number | undefined;
   readonly originals: Originals;
@@ -38,7 +38,7 @@ export function gatewayContainer(
   const on = (path: string): HttpGet => ({ path, port: ports.management, scheme: 'HTTP' });
   const { hookKey } = placement;
   const kept = foreignVariables(existing?.env ?? [], options);
-  // A key that is there stays where it is, as every variable of others.
+  // A key that is there stays in its place, as every variable that others added.
   const isKept = hookKey === undefined || kept.some(({ name }) => name === names.ENV_HOOK_KEY);
   const others = isKept ? kept : [variable(names.ENV_HOOK_KEY, hookKey), ...kept];
   const hook = { ...on(names.DRAIN_PATH), httpHeaders: [names.hookHeader(hookKey)] };
@@ -121,12 +121,12 @@ function requestVariables(
   return [variable(name, url), ...(headers === undefined ? [] : [variable(`${name}${names.ENV_HEADERS}`, headers)])];
 }
 
-/** What kustomize appends to the name of a generated ConfigMap or Secret. */
+/** The text that kustomize appends to the name of a generated ConfigMap or Secret. */
 const HASH = /^-[2456789bcdfghkmt]{10}$/;
 
 /**
- * The volumes of the gateway container. `existing` keeps the names that kustomize generated of the
- * usual ones: a pod that its component injected is as injected as any other.
+ * The volumes of the gateway container. Names in `existing` stay if kustomize generated them of the
+ * usual ones: a pod that a component of kustomize injected needs no change.
  */
 export function gatewayVolumes(options: InjectionOptions, existing: readonly Volume[]): readonly Volume[] {
   const named = (volume: string) => existing.find(({ name }) => name === volume);
@@ -158,12 +158,12 @@ export function variableText(env: readonly EnvVar[], name: string): string | und
 const OWN_DIRECTORIES = [names.CONFIG_DIRECTORY, names.SECRET_DIRECTORY, names.TOKEN_DIRECTORY];
 
 /**
- * Read by Node, its OpenSSL and the loader of libraries before the code of the gateway, or saying
- * whom it asks in place of the address that the configuration names.
+ * Variables that Node, its OpenSSL and the loader of libraries read before the gateway's code runs,
+ * and those that name a proxy to ask in place of the configured address.
  */
 const STEERING = /^(?:NODE_|LD_|SSL_|OPENSSL_)|^PATH$|_(?:PROXY|proxy)$/;
 
-/** Without those whose names belong to injection, also where it does not write them this time. */
+/** Leaves out variables whose names belong to injection, even if it does not write them now. */
 function foreignVariables(env: readonly EnvVar[], { secretKeys }: InjectionOptions): readonly EnvVar[] {
   const requests = [...names.PROBES.map(({ env: name }) => name), names.ENV_PRESTOP];
   const own = new Set([
@@ -179,12 +179,12 @@ function foreignVariables(env: readonly EnvVar[], { secretKeys }: InjectionOptio
   return env.filter(({ name }) => !own.has(name));
 }
 
-/** Without those that injection replaces. */
+/** Leaves out mounts that injection replaces. */
 function foreignMounts(mounts: readonly VolumeMount[]): readonly VolumeMount[] {
   return mounts.filter(({ mountPath }) => !OWN_DIRECTORIES.includes(mountPath));
 }
 
-/** Why the additions cannot stay; undefined when they can. */
+/** Why the additions of others cannot stay; undefined when they can. */
 export function additionFault(
   { env = [], volumeMounts = [] }: Container,
   options: InjectionOptions,
@@ -198,9 +198,9 @@ export function additionFault(
   return undefined;
 }
 
-/** Whether the path equals, lies under or lies above one that the gateway lives by. */
+/** Whether the path equals, lies under or lies above one that the gateway needs, or has `..`. */
 function isOverGateway(mountPath: string): boolean {
-  // A path that is relative counts from the root. What `..` leaves depends on links of the image.
+  // A relative path counts from the root. The target of `..` depends on links of the image.
   const steps = mountPath.split('/').filter((step) => step !== '' && step !== '.');
   const path = `/${steps.map((step) => `${step}/`).join('')}`;
   return (
@@ -282,7 +282,7 @@ function remembered(earlier: readonly EnvVar[], name: string, asked: string): Lo
   return { url, headers: variableText(earlier, `${name}${ENV_HEADERS}`) };
 }
 
-/** As the kubelet would send it, to the merchant's loopback address. */
+/** The request as the kubelet would send it, but to the merchant's loopback address. */
 function loopbackRequest(httpGet: HttpGet, container: Container, asked: string): LoopbackRequest {
   const { port, path = '', scheme = 'HTTP', httpHeaders = [] } = httpGet;
   const number = typeof port === 'number' ? port : namedPort(container, port, asked);

@@ -1,4 +1,4 @@
-/** Puts the gateway into a pod: the one meaning that every way of injection has. */
+/** Puts the gateway into a pod: every way of injection has this result. */
 
 import { isDeepStrictEqual } from 'node:util';
 import { nearest } from '../../problems/nearest.ts';
@@ -34,7 +34,7 @@ export type Injection =
   | {
       readonly kind: 'injected';
       readonly pod: Pod;
-      /** What changes; empty when the pod is already as injection makes it. */
+      /** The changes; empty when the pod is already as injection makes it. */
       readonly patch: readonly PatchOperation[];
       readonly warnings: readonly string[];
     }
@@ -42,9 +42,9 @@ export type Injection =
   | { readonly kind: 'refused'; readonly message: string };
 
 /**
- * Injects the gateway as a native sidecar. Pure; what is injected already is recognised by the
- * name of its container and made anew, with what others added to it. `hookKey`: what the header of
- * the hooks says, unless an earlier injection decided it; undefined where all pods of a template
+ * Injects the gateway as a native sidecar. Pure. Injection recognises an earlier gateway by the
+ * name of its container and makes it anew, with the additions of others. `hookKey`: the value of
+ * the hooks' header, unless an earlier injection decided it; undefined where all pods of a template
  * are made from the result.
  */
 export function injectPod(pod: Pod, options: InjectionOptions, hookKey?: string): Injection {
@@ -179,7 +179,7 @@ function preStop({ preStop: own }: Originals, management: number, hookKey: strin
 /** Unknown annotations that are told one by one: each is compared with those that are known. */
 const MAX_UNKNOWN = 8;
 
-/** Each within the 256 characters that Kubernetes shows. */
+/** The warnings for a pod, each within the 256 characters that Kubernetes shows. */
 function warningsFor(
   pod: Pod,
   {

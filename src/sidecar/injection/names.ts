@@ -1,6 +1,6 @@
 /** The names that injection reads and writes in a pod; every way of injection uses the same. */
 
-/** The container of the gateway, and what a second injection recognises it by. */
+/** The name of the gateway's container, by which a second injection recognises it. */
 export const GATEWAY_CONTAINER = 'agent-commerce-gateway';
 
 export const AGENTS_PORT = 'agent-http';
@@ -38,7 +38,7 @@ export const CONFIG_DIRECTORY = '/etc/agent-commerce';
 export const CONFIG_KEY = 'gateway.yaml';
 export const SECRET_DIRECTORY = '/run/agent-commerce';
 export const TOKEN_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** What no mount of others may hide; `/var/run` is a link to `/run` in most images. */
+/** Paths that no mount of others may hide; `/var/run` is a link to `/run` in most images. */
 export const GUARDED_PATHS: readonly string[] = [
   '/app',
   '/nodejs',
@@ -63,7 +63,7 @@ export const ENV_DRAIN_BUDGET = 'GATEWAY_DRAIN_BUDGET_SECONDS';
 export const ENV_MERCHANT_GRACE = 'GATEWAY_MERCHANT_GRACE_SECONDS';
 export const ENV_PRESTOP = 'GATEWAY_APP_PRESTOP';
 export const ENV_PRESTOP_SECONDS = 'GATEWAY_APP_PRESTOP_SECONDS';
-/** After the name of a probe or of the hook: the headers that it sends. */
+/** The end of the names of variables that hold the headers of a probe or of the hook. */
 export const ENV_HEADERS = '_HEADERS';
 
 /** The kinds of probes: their member of a container, their path on the management port. */
@@ -75,12 +75,12 @@ export const PROBES = [
 
 export const DRAIN_PATH = '/drain';
 export const RELEASE_PATH = '/release';
-/** Holds what the header of the two hooks must say; without it that is `1`. */
+/** Holds the value that the header of the two hooks must have; `1` where it is not set. */
 export const ENV_HOOK_KEY = 'GATEWAY_HOOK_KEY';
 /** The header of the two hooks, which no page in a browser can send unasked. */
 export const hookHeader = (key = '1') => ({ name: 'Agent-Commerce-Hook', value: key });
 
 /** How long new calls are still served after the drain began, seconds. */
 export const PROPAGATION_SECONDS = 5;
-/** What Kubernetes gives a pod that names no grace period, seconds. */
+/** The grace period that Kubernetes gives a pod that names none, seconds. */
 export const USUAL_GRACE_SECONDS = 30;

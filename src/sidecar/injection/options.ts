@@ -1,4 +1,4 @@
-/** What the operator of an injector decides for all pods; no pod can change it. */
+/** The options that an injector's operator sets for all pods; no pod can change them. */
 
 import { parseConfigText } from '../../config/document/parse.ts';
 import { nearest } from '../../problems/nearest.ts';
@@ -9,11 +9,11 @@ export interface InjectionOptions {
   readonly imagePullPolicy: string;
   /** Of the pod's namespace, with the key `gateway.yaml`. */
   readonly configMap: string;
-  /** Of the pod's namespace; each of `secretKeys` is told to the gateway as `KEY_FILE`. */
+  /** Of the pod's namespace; `KEY_FILE` tells the gateway the file of each of `secretKeys`. */
   readonly secret: string;
   readonly secretKeys: readonly string[];
   readonly ports: { readonly agents: number; readonly management: number };
-  /** The drain that the grace period leaves room for, where a pod does not say otherwise. */
+  /** The drain that the grace period leaves room for, seconds, unless a pod names another one. */
   readonly drainSeconds: number;
   readonly resources: {
     readonly requests: { readonly cpu: string; readonly memory: string };
@@ -57,7 +57,7 @@ const NAME: Rule = { right: 'the name of an object: lower case letters, digits, 
 const PORT: Rule = { right: 'a port from 1 to 65535', holds: integer(1, 65_535) };
 const AMOUNT: Rule = { right: 'a quantity such as 50m or 96Mi', holds: text(QUANTITY) };
 
-/** Paths of the file in the shape of the options. */
+/** Rules for the members of the file, in the shape of the options. */
 type Rules = { readonly [member: string]: Rule | Rules };
 const RULES: Rules = {
   image: { right: 'an image reference such as registry.example/gateway@sha256:…', holds: text(IMAGE) },
@@ -77,7 +77,7 @@ const RULES: Rules = {
 };
 
 /**
- * Reads the injector's own file (YAML or JSON). What it does not name is as in USUAL_OPTIONS.
+ * Reads the injector's own file (YAML or JSON). Options that it lacks are as in USUAL_OPTIONS.
  * @throws ConfigError with every problem
  */
 export function readOptions(text: string): InjectionOptions {

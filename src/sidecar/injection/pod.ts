@@ -178,7 +178,7 @@ function upstreamPort(container: Container, wanted: string | undefined): number 
  * @throws Refusal
  */
 export function namedPort(container: Container, name: string, asked: string): number {
-  // An API server sends an empty name as none.
+  // An API server treats an empty port name as no name.
   const found = name === '' ? undefined : container.ports?.find((port) => port.name === name);
   if (found !== undefined) return found.containerPort;
   throw new Refusal(

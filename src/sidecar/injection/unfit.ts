@@ -1,4 +1,4 @@
-/** Finds what keeps a pod from taking the gateway, whatever its merchant: shape and conflicts. */
+/** Refuses pods that cannot take the gateway because of their shape or of conflicts. */
 
 import { isDeepStrictEqual } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -47,7 +47,7 @@ function refusePorts({ initContainers = [], containers }: PodSpec, { ports }: In
 }
 
 function refuseVolumes({ initContainers = [], volumes = [] }: PodSpec, options: InjectionOptions): void {
-  // What an earlier injection wrote may be replaced.
+  // Volumes that an earlier injection wrote may be replaced.
   if (initContainers.some(({ name }) => name === GATEWAY_CONTAINER)) return;
   for (const own of gatewayVolumes(options, volumes)) {
     const clash = volumes.find(({ name }) => name === own.name);
@@ -56,7 +56,7 @@ function refuseVolumes({ initContainers = [], volumes = [] }: PodSpec, options: 
   }
 }
 
-/** The image is right, and would run or read what is not the gateway's. */
+/** Refuses additions with which the right image would run or read files of others. */
 function refuseAdditions({ initContainers = [] }: PodSpec, options: InjectionOptions): void {
   const gateway = initContainers.find(({ name }) => name === GATEWAY_CONTAINER);
   const fault = gateway === undefined ? undefined : additionFault(gateway, options);
@@ -119,12 +119,12 @@ const SPEC = object(
   'containers',
 );
 
-/** Every member that injection reads has its type. */
+/** Whether every member that injection reads has its type. */
 const isPod = new Ajv2020({ verbose: true, strict: true, allowUnionTypes: true }).compile(
   object({ metadata: object({ labels: texts, annotations: texts }), spec: SPEC }, 'spec'),
 );
 
-/** One sentence; undefined when the pod has the shape of one. */
+/** A fault of the pod's shape in one sentence; undefined when there is none. */
 function shapeFault(pod: unknown): string | undefined {
   if (isPod(pod)) return undefined;
   const [{ instancePath = '', keyword = '', params = {}, parentSchema = {} } = {}] = isPod.errors ?? [];

@@ -20,7 +20,7 @@ import { findMerchant, type Pod, quoted, sentence } from './pod.ts';
 /** Any object of Kubernetes. */
 export type Manifest = Readonly<Record<string, unknown>>;
 
-/** Where a kind keeps its pod: the members that lead to its metadata and spec. */
+/** The members that lead from an object to its pod (metadata and spec), by group and kind. */
 const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
   'v1 Pod': [],
   'apps Deployment': ['spec', 'template'],
@@ -31,7 +31,7 @@ const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
   'batch CronJob': ['spec', 'jobTemplate', 'spec', 'template'],
 };
 
-/** Where kinds of others keep their pods, by kind. */
+/** The members that lead to the pods of further kinds, by kind. */
 export type PodPaths = Readonly<Record<string, readonly string[]>>;
 
 /** A workload that asks for the gateway, and its pod. */
@@ -45,11 +45,11 @@ export interface Workload {
   readonly pod: Pod;
 }
 
-/** The object with what injection made of it, or as it was. */
+/** The object after injection, or as it was. */
 export interface Injected {
   readonly object: unknown;
   readonly workloads: readonly (Workload & { readonly injection: Injection })[];
-  /** What looks like a workload that wanted to opt in. */
+  /** Sentences about workloads that seem to ask for the gateway. */
   readonly doubts: readonly string[];
 }
 
@@ -60,7 +60,7 @@ export function titleOf({ kind, name }: { readonly kind: string; readonly name: 
 
 /**
  * Injects into every pod of the object that opted in; other objects stay as they are. A pod that
- * opted in within a kind that is not known, by `podPaths` neither, is a doubt.
+ * opted in is a doubt if neither TEMPLATES nor `podPaths` has its kind.
  */
 export function injectObject(object: unknown, options: InjectionOptions, podPaths: PodPaths = {}): Injected {
   if (!isMembers(object)) return { object, workloads: [], doubts: [] };
@@ -112,14 +112,14 @@ function workloadWith(object: Manifest, template: readonly string[], pod: unknow
   };
 }
 
-/** What a kind that is not known says of its pods, once: the first pod that asks, or seems to. */
+/** The doubt about an object of unknown kind: its first pod that asks, or seems to; at most one. */
 function doubtOf(object: Manifest): readonly string[] {
   for (const workload of podsIn(object)) {
     const asked = optIn(workload);
     if (asked === 'no') continue;
     if (asked !== 'yes') return [asked];
     const { kind, template } = workload;
-    // A pod in a list has no way of names alone.
+    // No path of names alone leads to a pod in a list.
     const path = template.some((name) => /^\d/.test(name)) ? '' : `write --pod-path ${kind}=${template.join('.')}, or `;
     const why = 'carries the label, and its kind is not one that this command changes';
     return [`${titleOf(workload)} ${why}: ${path}use the webhook`];
@@ -127,7 +127,7 @@ function doubtOf(object: Manifest): readonly string[] {
   return [];
 }
 
-/** What has the shape of a pod within an object, wherever it is. */
+/** Parts of an object that have the shape of a pod, at any depth. */
 function podsIn(object: Manifest, inner: object = object, path: readonly string[] = []): readonly Workload[] {
   const { spec }: { readonly spec?: unknown } = inner;
   if (isMembers(spec) && Array.isArray(spec['containers'])) return [workloadWith(object, path, inner)];
@@ -137,8 +137,8 @@ function podsIn(object: Manifest, inner: object = object, path: readonly string[
 }
 
 /**
- * The label counts on the pod and on the workload itself. A sentence: one is there that may be
- * meant and does not count.
+ * `yes` if the pod or the workload itself has the label, else `no`, or a sentence about a label
+ * that may be meant and does not count.
  */
 function optIn({ object, pod, kind, name }: Workload): string {
   const labels = [labelsOf(pod), labelsOf(object)];
@@ -170,10 +170,10 @@ function isMembers(value: unknown): value is Manifest {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Makers of Secrets whose values stand elsewhere. */
+/** Secrets, and makers of Secrets whose values stand elsewhere. */
 const SECRET_KINDS: ReadonlySet<string> = new Set(['Secret', 'SealedSecret', 'ExternalSecret']);
 
-/** `pod`: the injected one. Each warning fits where Kubernetes shows it. */
+/** `pod`: the injected one. Each warning has at most the 256 characters that Kubernetes shows. */
 export function workloadWarnings(
   workload: Workload,
   pod: Pod,
@@ -220,7 +220,7 @@ function selects(selector: unknown, pod: Pod): boolean {
   return Object.entries(selector).every(([key, value]) => pod.metadata?.labels?.[key] === value);
 }
 
-/** Says nothing where the input holds no object of that kind: they are elsewhere. */
+/** Gives no warning where the input holds no object of the kind: such objects are elsewhere. */
 function absent(
   kind: 'ConfigMap' | 'Secret',
   name: string,

@@ -28,24 +28,24 @@ const MAX_NAME = 253;
 export interface InjectorSettings {
   /** The file of `readOptions`, or the directory of `optionsSource`. */
   readonly options: string;
-  /** With `tls.crt` and `tls.key`, as a Secret of the type `kubernetes.io/tls` is mounted. */
+  /** A directory with `tls.crt` and `tls.key`: a mounted Secret of the type `kubernetes.io/tls`. */
   readonly certificates: string;
   /** A file with the authorities whose clients may call; undefined: any client may. */
   readonly clientAuthority: string | undefined;
   /** The common name that the certificate of a client must have, where one is demanded. */
   readonly clientName: string | undefined;
-  /** Of the injector itself. */
+  /** The namespace of the injector itself. */
   readonly namespace: string;
   /** Undefined: every address. */
   readonly host: string | undefined;
   readonly port: number;
   readonly managementPort: number;
-  /** How long reviews are still taken after the end began: Services need to hear of it. */
+  /** How long a drain still takes reviews, milliseconds: Services learn of a drain late. */
   readonly drainMs: number;
   readonly pollMs?: number;
 }
 
-/** @throws ConfigError when something mounted is not good; Error when a port cannot be opened */
+/** @throws ConfigError when a mounted file is not good; Error when a port cannot be opened */
 export async function openInjector(settings: InjectorSettings, log: Log) {
   const { namespace, host, drainMs } = settings;
   const mounted = openMounted(settings, log, () => metrics);
@@ -79,7 +79,7 @@ export async function openInjector(settings: InjectorSettings, log: Log) {
     throw error;
   }
 
-  /** Becomes unready, takes reviews for `drainMs` more, answers what runs, and closes. */
+  /** Becomes unready, takes reviews for `drainMs` more, answers running reviews, and closes. */
   async function drain(): Promise<void> {
     draining = true;
     log.info('draining');
@@ -127,7 +127,7 @@ function nameOf({ name, pod }: ReturnType<typeof readAdmissionRequest>): string 
   return name === '' && typeof generateName === 'string' ? `${generateName}…` : name;
 }
 
-/** One line for each request that was no review, ten a second of a status. */
+/** Logs a line for each request that was no review, at most ten a second for each status. */
 function refusalLog(metrics: InjectorMetrics, log: Log): RefusalListener {
   const throttle = throttled((status, lines) => log.warn({ status, lines }, 'as many more of these in this second'));
   return (status, message, fault) => {
@@ -260,7 +260,7 @@ type Page = readonly [status: number, type: string, text: string];
 
 const NOT_READ: Page = [405, TEXT, 'GET and HEAD only\n'];
 
-/** What was read from the files last, as long as it was good. */
+/** The last good value that was read from the files. */
 interface Mounted<T> {
   current(): T;
   close(): void;
@@ -278,7 +278,7 @@ interface MountedParts<T> {
 
 /**
  * Reads files and reads them again when they change.
- * @throws what reading throws, at first
+ * @throws the errors of the first reading
  */
 export function mountedFiles<T>({ files, read, onChange, onRejected, pollMs }: MountedParts<T>): Mounted<T> {
   let seen = contentsOf(files);
@@ -289,13 +289,13 @@ export function mountedFiles<T>({ files, read, onChange, onRejected, pollMs }: M
     try {
       const found = contentsOf(files);
       if (found.every((content, index) => content === seen[index])) return;
-      // Noted before it is read: what is not good is not read at every look.
+      // Noted before `read`, so that bad contents are not read again at every look.
       seen = found;
       value = read(found);
       rejected = undefined;
       onChange(value);
     } catch (reason) {
-      // A file that is gone is gone at every look.
+      // The same reason is reported once: a missing file is missing at every look.
       if (String(reason) !== rejected) onRejected(reason);
       rejected = String(reason);
     }
@@ -369,7 +369,7 @@ function listIn(text: string): readonly string[] {
   return text.split(',').map((item) => item.trim());
 }
 
-/** What is no number stays as it is, and is refused with the words of the option. */
+/** A text that is no number stays as it is: the rule of the option refuses it. */
 function numberIn(text: string): unknown {
   return /^\d{1,9}$/.test(text) ? Number(text) : text;
 }
@@ -421,7 +421,7 @@ function injectorMetrics(expiresAt: () => number) {
       reviews.inc({ result });
       seconds(result).took(ms);
     },
-    /** A request got no answer of admission. */
+    /** Counts a request that got no answer of admission. */
     malformed: () => reviews.inc({ result: 'malformed' }),
     reloaded: (what: Reloaded, result: 'reloaded' | 'rejected') => reloads.inc({ what, result }),
     contentType: registry.contentType,

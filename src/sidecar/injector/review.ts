@@ -5,20 +5,20 @@ import type { Injection } from '../injection/inject-pod.ts';
 import { OPT_IN_LABEL } from '../injection/names.ts';
 import type { Pod } from '../injection/pod.ts';
 
-/** Of the cluster itself: never mutated, even when the selector of the webhook was changed. */
+/** The cluster's own namespaces: never mutated, even if the selector of the webhook was changed. */
 const CLUSTER_NAMESPACES: ReadonlySet<string> = new Set(['kube-system', 'kube-node-lease', 'kube-public']);
-/** What the label of a pod that asks for the gateway says. */
+/** The value of the label by which a pod asks for the gateway. */
 const OPTED_IN = 'enabled';
 
-/** Bounds of the API server: it cuts what is longer, characters. */
+/** Bounds of the API server, which cuts longer warnings, characters. */
 const MAX_WARNING = 256;
 const MAX_WARNINGS = 4_096;
 /** Room for the warning that says how many are left out, characters. */
 const LEFT_OUT_ROOM = 48;
 
 /**
- * What became of a review. `unchanged`: the pod has the gateway as it should be. `passed`: it is
- * none of the injector's business. `failed`: a bug.
+ * Results of a review. `unchanged`: the pod has the gateway as it should be. `passed`: the review
+ * does not concern the injector. `failed`: a bug.
  */
 export const REVIEW_RESULTS = ['injected', 'unchanged', 'passed', 'refused', 'failed'] as const;
 type ReviewResult = (typeof REVIEW_RESULTS)[number];
@@ -39,18 +39,18 @@ interface AdmissionResponse {
 export interface Review {
   readonly result: ReviewResult;
   readonly response: AdmissionResponse;
-  /** What was thrown where the result is `failed`. */
+  /** The thrown error where the result is `failed`. */
   readonly fault?: unknown;
 }
 
 interface ReviewParts {
   readonly inject: (pod: Pod) => Injection;
-  /** Of the injector itself. */
+  /** The namespace of the injector itself. */
   readonly namespace: string;
 }
 
 /**
- * Reviews one request. Nothing but the answer comes of it, so a dry run is answered in the same
+ * Reviews one request. A review has no effect but its answer, so a dry run is answered in the same
  * way.
  */
 export function review(request: AdmissionRequest, { inject, namespace }: ReviewParts): Review {
@@ -71,7 +71,7 @@ export function review(request: AdmissionRequest, { inject, namespace }: ReviewP
   return allowed(uid, 'injected', { patchType: 'JSONPatch', patch: encoded, warnings: bounded(warnings) });
 }
 
-/** The selectors of the webhook say the same; they can be changed by mistake. */
+/** Whether a pod asks for the gateway. The webhook's selectors say so too, unless misconfigured. */
 function isWanted({ namespace }: AdmissionRequest, { metadata = {} }: Pod, own: string): boolean {
   if (CLUSTER_NAMESPACES.has(namespace) || namespace === own) return false;
   return metadata.labels?.[OPT_IN_LABEL] === OPTED_IN;
@@ -118,7 +118,7 @@ const CLOSE_OBJECT = 0x7d;
 const OPEN_ARRAY = 0x5b;
 const CLOSE_ARRAY = 0x5d;
 
-/** What the API server asks. */
+/** The question of the API server. */
 interface AdmissionRequest {
   /** Echoed in the answer. */
   readonly uid: string;

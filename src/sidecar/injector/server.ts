@@ -11,7 +11,7 @@ import { MalformedReview } from './review.ts';
 
 /** A whole request, from its first byte to its last, milliseconds. */
 const REQUEST_MS = 2_000;
-/** How often that is looked at, milliseconds. */
+/** How often the time of requests is checked, milliseconds. */
 const LOOK_EVERY_MS = 250;
 /** API servers keep connections open between reviews, milliseconds. */
 const KEEP_ALIVE_MS = 120_000;
@@ -53,7 +53,7 @@ export function createInjectorServer(parts: InjectorServerParts) {
   const server = https.createServer(
     {
       ...contextOf(serving),
-      // Those without a certificate, or with a foreign one, are told so: an alert of TLS says less.
+      // Clients without a trusted certificate get an answer of HTTP: an alert of TLS says less.
       requestCert: serving.clientAuthority !== undefined,
       rejectUnauthorized: false,
       handshakeTimeout: REQUEST_MS,
@@ -68,8 +68,8 @@ export function createInjectorServer(parts: InjectorServerParts) {
   keepRoom(server, server.maxConnections);
   server.on('drop', () => onHandshakeFailed(`There are ${server.maxConnections} connections already.`));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // Gone, or refused before. On a connection that API servers hold ready an answer to nothing
-    // could be taken for the answer to the request that they are just sending.
+    // A client that is gone or was refused gets no answer, nor one that sent nothing: an API server
+    // could take that answer for the answer to the request that it is just sending.
     if (error.code?.startsWith('ERR_SSL') === true) onHandshakeFailed(error.message);
     if (error.code === 'ECONNRESET' || !socket.writable || (socket as TLSSocket).bytesRead === 0) {
       socket.destroy();
@@ -80,8 +80,8 @@ export function createInjectorServer(parts: InjectorServerParts) {
     socket.end(rawRefusal(status, message));
   });
   server.on('secureConnection', (socket) => {
-    // A signature that is not right stays among the errors of OpenSSL, where the next read takes it
-    // for its own and cuts the connection before the refusal. Reading the certificate empties them.
+    // The error of a wrong signature stays in OpenSSL's queue, where the next read takes it for its
+    // own and cuts the connection before the refusal. Reading the certificate empties the queue.
     if (!socket.authorized) socket.getPeerX509Certificate();
   });
   server.on('tlsClientError', (error) => onHandshakeFailed(error.message));
@@ -104,7 +104,7 @@ export function createInjectorServer(parts: InjectorServerParts) {
     beginClosing(): void {
       closing = true;
     },
-    /** Stops to listen; resolves when what runs has been answered. */
+    /** Stops listening; resolves when running reviews have been answered, or were cut. */
     close: () =>
       new Promise<void>((resolve) => {
         closing = true;
@@ -163,7 +163,7 @@ function keepRoom(server: https.Server, places: number): void {
   });
 }
 
-/** What a fault of a connection is called. */
+/** The refusal for a fault of a connection. */
 function refusalOf({ code }: NodeJS.ErrnoException): readonly [status: RefusalStatus, message: string] {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, `The request took longer than ${REQUEST_MS} ms to arrive.`];
   return [400, 'What arrived is no HTTP/1.1 request.'];
@@ -176,8 +176,8 @@ function rawRefusal(status: RefusalStatus, message: string): string {
 }
 
 /**
- * Tells a client that speaks HTTP to the TLS port what is wrong: it would wait for an answer to
- * bytes that a handshake refuses. The first byte shows it.
+ * Answers a client that speaks plain HTTP to the TLS port with its mistake: it would wait for an
+ * answer to bytes that a handshake refuses. The first byte shows plain HTTP.
  */
 function tellPlainClients(server: https.Server, onHandshakeFailed: (message: string) => void): void {
   const secure = server.listeners('connection');
@@ -190,7 +190,7 @@ function tellPlainClients(server: https.Server, onHandshakeFailed: (message: str
     socket.once('data', (first: Buffer) => {
       socket.setTimeout(0).off('timeout', drop).off('error', drop);
       if (first[0] === HANDSHAKE) {
-        // The handshake reads again what was read here.
+        // Puts the bytes back for the handshake.
         socket.pause().unshift(first);
         for (const listener of secure) Reflect.apply(listener, server, [socket]);
         return;
@@ -208,7 +208,7 @@ const REVIEW_PATH = '/mutate';
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
 /** Bodies that are held at a time, bytes; a usual pod has less than 20 kB. */
 const MAX_HELD_BYTES = 8 * 1024 * 1024;
-/** How long the rest of a body that was refused is thrown away, milliseconds. */
+/** How long the rest of a refused body is read and thrown away, milliseconds. */
 const DISCARD_MS = 1_000;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
@@ -237,7 +237,7 @@ interface HandlerParts {
   readonly onRefused: RefusalListener;
 }
 
-/** `fault`: what was thrown, where it is a bug. */
+/** `fault`: the thrown error, where it is a bug. */
 export type RefusalListener = (status: RefusalStatus, message: string, fault?: unknown) => void;
 
 /** A refusal as API servers read it: they show the message to the user who creates the pod. */
@@ -310,7 +310,7 @@ function reviewHandler({ answer, refuseClient, closing, onRefused }: HandlerPart
 
 const TOO_LONG = `The body is longer than ${MAX_BODY_BYTES} bytes; no pod is.`;
 
-/** What can be refused before the body is read. */
+/** Refuses faults of the head before the body is read; undefined: it has none. */
 function refusalOfHead({ url = '/', method, headers }: IncomingMessage, res: ServerResponse): Refusal | undefined {
   if (url.split('?', 1)[0] !== REVIEW_PATH) return [404, `Reviews are answered at ${REVIEW_PATH} only.`];
   if (method !== 'POST') {
@@ -344,7 +344,7 @@ function writeRefusal(req: IncomingMessage, res: ServerResponse, status: Refusal
     'content-length': Buffer.byteLength(text),
     connection: 'close',
   });
-  // The whole answer is out with it; its end waits.
+  // The whole answer goes out here; only the end of the response waits.
   res.write(text);
   const end = (): void => {
     clearTimeout(timer);
@@ -365,7 +365,7 @@ export interface Identity {
 
 /**
  * Reads `tls.crt` and `tls.key`.
- * @throws Error that says in words what an API server would refuse; it quotes nothing of the key
+ * @throws Error that names a fault which API servers would refuse; it quotes nothing of the key
  */
 export function readIdentity(certificate: string, key: string, now: number): Identity {
   const leaf = leafOf(certificate);
@@ -384,7 +384,7 @@ export function readIdentity(certificate: string, key: string, now: number): Ide
   return { certificate, key, expiresAt };
 }
 
-/** What follows the first certificate, and the strength of keys, only TLS itself judges. */
+/** Asks TLS itself, which alone judges further certificates and the strength of keys. */
 function assertServable(context: SecureContextOptions, what: string): void {
   try {
     createSecureContext(context);
