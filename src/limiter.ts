@@ -40,10 +40,10 @@ export class Places {
     return this.#taken + size <= most || (this.#taken === 0 && most > 0);
   }
 
-  /** Whether each of the holders has less than it may have. */
-  hasShare(holders: readonly string[]): boolean {
+  /** Whether each holder has less than it may have, once `freed` places are given back. */
+  hasShare(holders: readonly string[], freed = 0): boolean {
     const each = this.#each;
-    const bound = each === 'share' ? this.#most() - this.#taken : each;
+    const bound = each === 'share' ? this.#most() - this.#taken + freed : each;
     return holders.every((holder) => this.#held.of(holder) < (typeof bound === 'number' ? bound : bound(holder)));
   }
 

@@ -34,7 +34,7 @@ export function protocolOf(channel: Channel): Protocol {
 export interface EventDraft {
   readonly type: EventType;
   readonly requestId: string;
-  /** The gateway's own name of the call (call-id.ts). */
+  /** The gateway's own name of the call (`newCallId`). */
   readonly callId: string;
   readonly resourceId: string;
   /** ISO 8601, when it happened. */

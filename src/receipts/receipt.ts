@@ -91,7 +91,7 @@ export interface Receipt {
     readonly answerKept?: true;
     /** The time to collect is over and nothing was delivered: the merchant owes the money back. */
     readonly refundDue?: true;
-    /** The gateway's own name of the call that wrote this (call-id.ts). */
+    /** The gateway's own name of the call that wrote this (`newCallId`). */
     readonly callId?: string;
     /** Bytes of the answer left, perhaps with its end: it may have arrived. */
     readonly deliveryUncertain?: true;

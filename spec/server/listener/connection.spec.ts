@@ -243,6 +243,21 @@ describe('connections of one client', () => {
     }
   });
 
+  it('close no idle one of another client where they are refused all the same', {
+    timeout: PATIENCE_MS,
+  }, async () => {
+    const room = await openRoom({ maxConnections: () => 4 });
+    try {
+      for (let opened = 0; opened < 2; opened += 1) await room.open(HELD);
+      const others = [await room.open(IDLE, '127.0.0.2'), await room.open(IDLE, '127.0.0.3')];
+      await closeOf(await room.open(IDLE));
+      assert.deepEqual(room.reasons, ['too_many_connections']);
+      for (const other of others) await stays(other);
+    } finally {
+      room.close();
+    }
+  });
+
   it('are not told apart behind a proxy', { timeout: PATIENCE_MS }, async () => {
     const room = await openRoom({ maxConnections: () => 4, sharesClients: () => false });
     try {

@@ -42,7 +42,7 @@ export interface PaymentTerms {
   /** SHA-256 hex over the purchase: resource id, method, canonical input, caller's headers. */
   readonly bind: string;
   readonly requestId: string;
-  /** The call that reserved it (call-id.ts). */
+  /** The call that reserved it (`newCallId`). */
   readonly callId: string;
   readonly resourceId: string;
   readonly channel: Channel;

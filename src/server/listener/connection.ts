@@ -312,6 +312,8 @@ export class Room {
     }
     const idle = hasRoom ? undefined : this.#longestIdle();
     if (idle === undefined) return false;
+    const freed = idle.client === undefined ? 0 : 1;
+    if (client !== undefined && !this.#shares.hasShare([client], freed)) return false;
     this.#close(idle);
     return client === undefined || this.#shares.take([client]);
   }

@@ -263,7 +263,8 @@ function sharedFile(workload: Workload, config: string, beside: readonly Manifes
 
 function severalPods({ kind, name, object }: Workload, beside: readonly Manifest[]): string | undefined {
   if (kind === 'DaemonSet') return `DaemonSet ${name} runs a pod on each node`;
-  const replicas = member(object, 'spec', 'replicas') ?? member(object, 'spec', 'parallelism');
+  const job = kind === 'CronJob' ? member(object, 'spec', 'jobTemplate') : object;
+  const replicas = member(object, 'spec', 'replicas') ?? member(job, 'spec', 'parallelism');
   if (Number(replicas) > 1) return `${kind} ${name} has ${replicas} replicas`;
   const scaler = beside.find(
     (other) =>

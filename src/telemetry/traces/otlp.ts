@@ -225,6 +225,8 @@ function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
 function describe(span: Span, req: Request, res: Response): void {
   const route = routeOf(req);
   const outcome = outcomeOf(res);
+  // A checkout has the outcomes of ACP.
+  const failed = isFailure(outcome) || res.statusCode >= 500;
   if (route !== undefined) span.updateName(`${req.method} ${route}`);
   const attributes = {
     'http.request.method': req.method,
@@ -234,10 +236,10 @@ function describe(span: Span, req: Request, res: Response): void {
     'acg.channel': accessRecordOf(res)?.channel,
     'acg.resource': resourceIn(res),
     'acg.outcome': outcome,
-    'error.type': isFailure(outcome) ? outcome : undefined,
+    'error.type': failed ? (outcome ?? String(res.statusCode)) : undefined,
   };
   for (const [name, value] of Object.entries(attributes)) if (value !== undefined) span.setAttribute(name, value);
-  if (isFailure(outcome)) span.setStatus({ code: SpanStatusCode.ERROR });
+  if (failed) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
 /** The path that the route was mounted at, `:name` for a group; undefined without a route. */

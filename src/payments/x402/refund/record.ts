@@ -2,7 +2,7 @@
 
 import type { Time } from '../../../time/time.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
-import { plainTransfersTo } from '../chain/chain.ts';
+import { CLOCK_MARGIN_SECONDS, plainTransfersTo } from '../chain/chain.ts';
 import { clientOver, type Rpc, readHead, readReceipt } from '../chain/node.ts';
 import {
   closeRefund,
@@ -44,7 +44,7 @@ export async function recordRefund(
   if (shown.kind === 'paid') return close(parts, record, shown.transaction, { before: true });
   if (shown.kind === 'unknown') return { kind: 'pending', why: shown.cause };
   // The authorization of an earlier run can still be sent: the payee would pay twice.
-  const until = record.changedAt + REFUND_LIFE_SECONDS * 1_000;
+  const until = record.changedAt + (REFUND_LIFE_SECONDS + CLOCK_MARGIN_SECONDS) * 1_000;
   if (record.state === 'refunding' && shown.kind === 'open' && shown.headTime * 1_000 <= until)
     return {
       kind: 'pending',
