@@ -1,7 +1,7 @@
 /**
  * The closed list of failures that a caller can get (contract 1.1 and 1.2), and the envelope that
- * carries them. Nothing else leaves the process: no framework page, no thrown message, and of the
- * backend only what `details.backend` may hold.
+ * carries them. A failure shows no framework page, no thrown message, and of the backend only what
+ * `details.backend` may hold.
  */
 
 import type { Json, JsonObject } from './json/json.ts';
@@ -80,7 +80,7 @@ export interface PaymentDetails {
 /** The merchant's own words for a failed call. */
 export interface ToldByBackend {
   readonly status: number;
-  /** Headers that answers relay, without the ones of the body; absent where there is none. */
+  /** Relayed headers, without those of the body; absent where there are none or too many. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: Json;
 }
@@ -104,11 +104,11 @@ export interface ErrorDetails {
   readonly settlementUncertain?: boolean;
   readonly transactionHash?: string;
   readonly payment?: PaymentDetails;
-  /** ISO 8601: until when the same proof can still collect what it paid for. */
+  /** ISO 8601: the end of the time in which the same proof can collect the paid answer. */
   readonly retryUntil?: string;
   /** The mandate of an envelope that was refused. */
   readonly mandate?: 'checkout' | 'payment';
-  /** The type of the constraint that refused it, one of ours. */
+  /** The type of the violated constraint, of the types that the gateway knows. */
   readonly constraint?: string;
   /** The signed receipt of the refusal (ap2 13). */
   readonly receipt?: string;
@@ -118,7 +118,7 @@ interface ErrorOptions {
   readonly message?: string;
   readonly details?: ErrorDetails;
   readonly retryable?: boolean;
-  /** How to get what is missing: the challenge for a mandate (ap2 7.4). */
+  /** The challenge for the missing mandate (ap2 7.4). */
   readonly authorization?: JsonObject;
   /**
    * Extra response headers, lower-case names, such as `allow`. Each 503 has `retry-after: 1` unless
@@ -133,7 +133,7 @@ interface ErrorOptions {
 export const RETRY_AFTER_SECONDS = 1;
 const RETRY_SOON = { 'retry-after': String(RETRY_AFTER_SECONDS) };
 
-/** The only error that is thrown on purpose; any other is a bug, answered as INTERNAL_ERROR. */
+/** A failure that a caller gets; any other error in a request is answered as INTERNAL_ERROR. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;

@@ -22,15 +22,15 @@ export type { Store, X402Rail };
 /** A handler of requests, as Express and `node:http` take it. */
 type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** What a gateway is made of. */
+/** The parts of a gateway. */
 export interface GatewayOptions {
   /** The path of a configuration file, or the document itself (docs/configuration.md). */
   readonly config: string | Readonly<Record<string, unknown>>;
-  /** Where placeholders of the configuration are looked up; `process.env` unless given. */
+  /** Values of placeholders in the configuration; `process.env` unless given. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /**
-   * An Express app that hands every request which reaches the end of its routes to the gateway. No
-   * body parser may stand before: the gateway reads bodies itself.
+   * An Express app. The gateway answers each request that passes the handlers registered before. No
+   * body parser may be one of them: the gateway reads bodies itself.
    */
   readonly app?: { use(handler: RequestHandler): unknown };
   /** Takes the place of the configured store. The gateway closes it. */
@@ -47,11 +47,11 @@ export interface GatewayOptions {
 export interface OpenGateway {
   /** Answers agents and operators; for an app or a server of one's own, at its root. */
   readonly handler: RequestHandler;
-  /** Takes WebSockets where they pass: for `server.on('upgrade', …)`. */
+  /** Takes WebSockets to the backend, for `server.on('upgrade', …)`; undefined: none pass. */
   readonly upgrade: ((req: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined;
   /** Answers probes, `/metrics` and the hooks of a pod; never for the public. */
   readonly management: RequestHandler;
-  /** What is accepted in the configuration and seldom meant. */
+  /** Warnings about settings that are accepted and seldom meant. */
   readonly warnings: readonly string[];
   /** Listens where `server` and `management` of the configuration say; resolves with the ports. */
   listen(): Promise<{ readonly agents: number; readonly management: number }>;

@@ -1,19 +1,19 @@
-/** The one limiter: a bound, a bounded wait, and turns among kinds and clients for what waits. */
+/** The one limiter: a bound, a bounded wait, and turns among waiting kinds and clients. */
 
 import { LinkedList, type Place } from './linked-list.ts';
 import { REAL_TIME, type Time } from './time/time.ts';
 
-/** Refusing 1,000 waiting calls takes some 20 ms, so a turn of the event loop refuses so many. */
+/** Entrants that one turn of the event loop refuses: 1,000 would take some 20 ms. */
 const REFUSALS = 64;
-/** At every so many starts the ranks of a kind change their order, so that none waits for ever. */
+/** Every fourth start of a kind tries its first rank last, so that the second never starves. */
 const OTHER_EVERY = 4;
-/** The only kind and the only rank, where there are no others. */
+/** The name of a kind, a rank or a client where none is given. */
 const ANY = '';
 const NONE: readonly string[] = [];
 
 /**
- * How many places one holder gets. `share`: another one while it holds fewer than are free; one
- * alone gets half, the next one a third, and a few together never take the last place.
+ * Places that one holder gets. `share`: one more while it holds fewer than are free, so one alone
+ * gets half, two a third each, and only a holder without a place gets the last one.
  */
 type Each = number | 'share' | ((holder: string) => number);
 
@@ -24,7 +24,7 @@ export class Places {
   readonly #held = new Counts();
   #taken = 0;
 
-  /** `most`: of all together; a function is asked each time, because it may change. */
+  /** `most`: places of all holders; a function is called at each use, as its value may change. */
   constructor(most: number | (() => number), each: Each = Number.POSITIVE_INFINITY) {
     this.#most = typeof most === 'number' ? () => most : most;
     this.#each = each;
@@ -34,7 +34,7 @@ export class Places {
     return this.#taken;
   }
 
-  /** Whether so many more may be taken. A size beyond the bound gets all places, alone. */
+  /** Whether `size` more places are free. A size beyond the bound gets all places, alone. */
   hasRoom(size = 1): boolean {
     const most = this.#most();
     return this.#taken + size <= most || (this.#taken === 0 && most > 0);
@@ -62,14 +62,14 @@ export class Places {
   }
 }
 
-/** Why something does not start: as much waits as may, or it waited for as long as it may. */
+/** Why an entrant does not start: its queue is full, or its wait is over. */
 export type Refusal = 'full' | 'waited';
 
-/** What asks to start. */
+/** A call or other work that asks to start. */
 export interface Entrant {
-  /** What waits for one client starts in order; clients take turns. */
+  /** Entrants of one client start in order; clients take turns. */
   readonly client?: string | undefined;
-  /** Whose shares it takes: that of its client unless given. */
+  /** Holders of the places: its client alone unless given. */
   readonly holders?: readonly string[] | undefined;
   /** Kinds take turns. */
   readonly kind?: string | undefined;
@@ -77,7 +77,7 @@ export interface Entrant {
   readonly rank?: string | undefined;
   /** Places that it takes: one unless given. */
   readonly size?: number | undefined;
-  /** It has its place until `admitted.leave()`. */
+  /** Starts the entrant, which keeps its places until `admitted.leave()`. */
   start(admitted: Admitted): void;
   refuse(reason: Refusal): void;
 }
@@ -85,15 +85,15 @@ export interface Entrant {
 export interface Bounds {
   readonly most: number | (() => number);
   readonly each?: Each;
-  /** Whether what waits of a kind and rank may start now, beside the places. */
+  /** Whether entrants of a kind and rank may start now, if there are places. */
   readonly isOpen?: (kind: string, rank: string) => boolean;
-  /** What waits at most of each kind, and of it for one holder. */
+  /** Most waiting entrants of one kind: of all holders, and of one. */
   readonly waiting?: number;
   readonly eachWaiting?: Each;
-  /** How long one waits, milliseconds: for ever unless given. */
+  /** Longest wait of an entrant, milliseconds: for ever unless given. */
   readonly waitMs?: number | ((rank: string, kind: string) => number);
   readonly kinds?: readonly string[];
-  /** The first one goes first, but for every fourth start of the kind. */
+  /** The first rank starts first, except at every fourth start of the kind. */
   readonly ranks?: readonly string[];
   readonly time?: Time | undefined;
 }
@@ -101,7 +101,7 @@ export interface Bounds {
 interface Rank {
   readonly name: string;
   readonly waitMs: number;
-  /** The longest wait first. */
+  /** Waiting entrants, the longest wait first. */
   readonly all: LinkedList<Admitted>;
   /** The client that had no turn for the longest time first. */
   readonly clients: Map<string, LinkedList<Admitted>>;
@@ -118,7 +118,7 @@ interface Kind {
 export class Admitted {
   readonly entrant: Entrant;
   readonly #limiter: Limiter;
-  /** For the limiter. */
+  /** The limiter alone uses this member and the next four. */
   readonly holders: readonly string[];
   isIn = false;
   since = 0;
@@ -191,10 +191,10 @@ export class Limiter {
     return this.#kinds.find(({ name }) => name === kind)?.places.taken ?? 0;
   }
 
-  /** Starts it now, later, or refuses it. */
+  /** Starts an entrant now or later, or refuses it. */
   enter(entrant: Entrant): Admitted {
     const admitted = new Admitted(entrant, this);
-    // What waits beside a free place may not take it. Only large ones wait for several places.
+    // Entrants that wait beside a free place may not take it; one with a size waits behind them.
     const mayGo = this.#waiting === 0 || entrant.size === undefined;
     const isOpen = mayGo && this.#isOpen(entrant.kind ?? ANY, entrant.rank ?? ANY);
     if (isOpen && this.#places.take(admitted.holders, entrant.size)) this.#start(admitted);
@@ -220,7 +220,7 @@ export class Limiter {
     return this.atOnce(client, step) ?? (await this.wait({ client }))?.run(step);
   }
 
-  /** Lets it wait, whether there is room or not. False: there is no place to wait. */
+  /** Makes an entrant wait, even if there is room. False: its queue is full. */
   line(entrant: Entrant | Admitted): boolean {
     const admitted = entrant instanceof Admitted ? entrant : new Admitted(entrant, this);
     const [kind, rank] = this.#whereOf(admitted);
@@ -239,7 +239,7 @@ export class Limiter {
     return true;
   }
 
-  /** Starts what waits and may start now: for when something else than a place became free. */
+  /** Starts the waiting entrants that may start now: for after a change of `isOpen` or a bound. */
   serve(): void {
     // An entrant that ends at once calls `serve` again.
     if (this.#serving) return;
@@ -288,7 +288,9 @@ export class Limiter {
     this.serve();
   }
 
-  /** The first one that may start. One whose holders have their shares lets others go past it. */
+  /**
+   * Takes places for the first entrant that may start, past those whose holders have their shares.
+   */
   #nextOf({ clients }: Rank): Admitted | 'no_room' | undefined {
     for (const [client, line] of clients)
       for (let place = line.first; place !== undefined; place = place.behind) {
@@ -304,13 +306,13 @@ export class Limiter {
     return undefined;
   }
 
-  /** It has its places already. */
+  /** Starts an entrant that has its places already. */
   #start(admitted: Admitted): void {
     admitted.isIn = true;
     admitted.entrant.start(admitted);
   }
 
-  /** False: it does not wait. */
+  /** Ends a wait. False: there was none. */
   #unline(admitted: Admitted): boolean {
     const { inRank, ofClient } = admitted;
     const line = ofClient?.list;
@@ -335,7 +337,7 @@ export class Limiter {
     void this.#time.sleep(Math.max(0, at - this.#time.now())).then(() => {
       if (this.#dueAt !== at) return;
       this.#dueAt = Number.POSITIVE_INFINITY;
-      // Time alone may have made room, and so may the end of a wait for several places.
+      // `isOpen` may have changed with time; a refused entrant may have held up others.
       this.serve();
       const dueAt = this.#refuse(this.#time.now(), REFUSALS);
       this.serve();
@@ -343,7 +345,7 @@ export class Limiter {
     });
   }
 
-  /** Refuses what is due, so many at most. @returns when the next one is due */
+  /** Refuses at most `atMost` entrants that are due. @returns when the next one is due */
   #refuse(now: number, atMost: number): number {
     let left = atMost;
     let dueAt = Number.POSITIVE_INFINITY;
@@ -362,7 +364,7 @@ export class Limiter {
   }
 }
 
-/** How many of a thing each of many names has; a name that has none takes no memory. */
+/** A count for each name; a name at zero takes no memory. */
 export class Counts {
   readonly #counts = new Map<string, number>();
 

@@ -10,10 +10,9 @@ export interface Place<Member> {
 }
 
 /**
- * For members that come and go with each call. In a `Set` they would cost several times their own
- * garbage collection: V8 keeps the table that a growing set leaves behind tied to the next one, so
- * what was in both stays until the next full collection. What has left this list is tied to
- * nothing.
+ * Holds members that come and go with each call. V8 links the old table of a grown `Set` to the new
+ * one, so that members of both stay in memory until the next full garbage collection. A member that
+ * left this list has no link to it.
  */
 export class LinkedList<Member> implements Iterable<Place<Member>> {
   #first: Place<Member> | undefined;
@@ -24,12 +23,12 @@ export class LinkedList<Member> implements Iterable<Place<Member>> {
     return this.#size;
   }
 
-  /** The one that came first of those that are there. */
+  /** The place of the oldest member. */
   get first(): Place<Member> | undefined {
     return this.#first;
   }
 
-  /** The one that came last. */
+  /** The place of the newest member. */
   get last(): Place<Member> | undefined {
     return this.#last;
   }
@@ -59,7 +58,7 @@ export class LinkedList<Member> implements Iterable<Place<Member>> {
     return true;
   }
 
-  /** Those that are there now, as they came; one that leaves meanwhile is not shown. */
+  /** Yields the present members, oldest first, without those that leave meanwhile. */
   *[Symbol.iterator](): Generator<Place<Member>> {
     const places: Place<Member>[] = [];
     for (let place = this.#first; place !== undefined; place = place.behind) places.push(place);

@@ -4,7 +4,7 @@
 import { GATEWAY_COMMANDS } from './cli/commands.ts';
 import { exitWith, runProgram, UsageError } from './cli/program.ts';
 
-/** Commands of `tools/`, which no image carries: they make keys for tests, or pay. */
+/** Commands of `tools/`, which no image carries. */
 const OF_THE_PACKAGE = /^(?:dev|init|import|pay|mandate|vectors|refunds (?:pay|record))$/;
 
 await exitWith(async () => {

@@ -1,7 +1,7 @@
 /**
  * The wiring of one gateway: `createGateway` opens its services and puts them behind two Express
- * apps. `agentsRoutes` and `purchase` show what a request passes, in its order. What a
- * configuration decides is a generation, which a reload replaces as a whole.
+ * apps. `agentsRoutes` and `purchase` show what a request passes, in its order. A generation holds
+ * all that a configuration decides; a reload replaces it as a whole.
  */
 
 import type { Express, RequestHandler, Router } from 'express';
@@ -57,16 +57,16 @@ import { noRoute, plainExpress, plainRouter } from './plain-express.ts';
 /** The two apps, not yet listening, and the lifecycle that they share. */
 export interface Gateway {
   readonly agents: Express;
-  /** Stands before `agents`, which does not see what it answered. */
+  /** Stands before `agents`, and answers the requests that it sheds. */
   readonly loadShedder: LoadShedder;
-  /** What the listener of `agents` leaves to the passthrough; undefined: nothing passes. */
+  /** The passthrough for the listener of `agents`; undefined: nothing passes. */
   readonly relay: RelayParts | undefined;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
   readonly fence: Fence;
   /** Requests in flight to the merchant. */
   readonly exchanges: Exchanges;
-  /** Where the parts of a process that are not the gateway's show their numbers. */
+  /** Takes the metrics of other parts of the process. */
   readonly metrics: Pick<Metrics, 'counter' | 'gauge' | 'text'>;
   /** The present configuration. */
   config(): GatewayConfig;
@@ -80,7 +80,7 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** Wires a gateway. `hooks`: what the pod's hooks start. */
+/** Wires a gateway. `hooks`: the work that the pod's hooks start. */
 export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promise<Gateway> {
   const inUse = firstInUse(parts.config);
   const services = await openServices(parts, inUse);
@@ -101,12 +101,12 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
     generation = next;
     routes = nextRoutes;
     before.close(next);
-    // A token that was taken back also ends the streams that it opened; the others resume.
+    // A removed token closes all streams; readers with another token resume.
     if (before.config.server.adminTokens.some((token) => !config.server.adminTokens.includes(token)))
       services.stream.close();
   };
   return {
-    // A request that has begun goes on in the routes that it entered.
+    // A request keeps the routes that it entered.
     agents: plainExpress().use(function presentRoutes(req, res, next) {
       routes(req, res, next);
     }),
@@ -123,7 +123,7 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
   };
 }
 
-/** What a configuration decides, made of it as a whole; calls keep the one they began with. */
+/** All that one configuration decides; a call keeps the generation that it began with. */
 interface Generation extends Readonly<InUse> {
   readonly catalogue: Catalogue;
   readonly tokens: OpenBuyerTokens | undefined;
@@ -135,11 +135,11 @@ interface Generation extends Readonly<InUse> {
   readonly leadsElsewhere: ReturnType<typeof otherOperations>;
   /** Whether a path of the merchant may be one that is paid for. */
   readonly isSold: (target: string) => boolean;
-  /** Ends what it has in the background, but for what `next` goes on with. */
+  /** Ends its background work, except the work that `next` shares. */
   close(next?: Pick<Generation, 'tokens' | 'mandates'>): void;
 }
 
-/** `before`: the one in use. @throws Error; what was opened is closed then */
+/** `before`: the generation in use. @throws Error */
 function openGeneration(config: GatewayConfig, services: Services, before?: Generation): Generation {
   const catalogue = compileCatalogue(config);
   const routeOf = openRoutes(config, catalogue);
@@ -165,14 +165,14 @@ function openGeneration(config: GatewayConfig, services: Services, before?: Gene
   };
 }
 
-/** Tells the services and the rail, which outlive it, what is in use from now on. */
+/** Makes a generation the one in use for the services and the rail, which outlive it. */
 function putIntoUse(generation: Generation, inUse: InUse, { rail }: Pick<GatewayParts, 'rail'>): void {
   const { config, loadedAtMs, catalogue, offers, mandates, routeOf } = generation;
   Object.assign(inUse, { config, loadedAtMs, catalogue, offers, mandates, routeOf } satisfies InUse);
   if (config.x402 !== undefined) rail?.renew(config.x402, entriesOf(offers.values()));
 }
 
-/** Makes something of a generation that is not in use yet. */
+/** Runs `make` for `next`, which is not in use yet, and closes `next` if that fails. */
 function closingOnFailure<Made>(next: Generation, present: Generation, make: () => Made): Made {
   try {
     return make();
@@ -182,7 +182,7 @@ function closingOnFailure<Made>(next: Generation, present: Generation, make: () 
   }
 }
 
-/** What agents, operators and the public reach. A request passes it line by line. */
+/** Makes the routes of agents, operators and the public. A request passes them line by line. */
 function agentsRoutes(generation: Generation, services: Services, monitor: Monitor): Router {
   const { config, catalogue, routeOf, offers, checkouts, ingressGuards } = generation;
   const { store, log, tracing, lifecycle, mounts, watch, passthrough, writeQueues, stream, budget } = services;
@@ -191,8 +191,8 @@ function agentsRoutes(generation: Generation, services: Services, monitor: Monit
   const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts, loadedAdapters };
   const steps = purchase(generation, services);
   const app = plainRouter();
-  // Before the check of the Origin: browsers send one when they load modules, and an operator uses
-  // any name of the pod.
+  // The console stands before the check of the Origin: browsers send one when they load modules,
+  // and an operator uses any name of the pod.
   const site = config.backend.passthrough === undefined ? undefined : merchant.publicBaseUrl;
   const operatorConsole = belowPath(['/console'], consoleRoutes(server.adminTokens, site));
   const pages = [mirroredHeaders(catalogue), preflightInPlace(config.backend)] as const;
@@ -227,7 +227,7 @@ function agentsRoutes(generation: Generation, services: Services, monitor: Monit
   return app;
 }
 
-/** What became of a purchase is told where something is signed for buyers. */
+/** Mounts the states of purchases where the gateway sells and signs for buyers. */
 function mountPurchaseState(
   app: ReturnType<typeof plainRouter>,
   { signing, payments, ingressGuards }: Generation,
@@ -239,7 +239,7 @@ function mountPurchaseState(
   app.all(PURCHASE_PATH, allowOnly('GET', 'HEAD'));
 }
 
-/** What every call passes behind its adapter, in this order, each under the name it is timed as. */
+/** The middleware of every call behind its adapter, in order, each with the name of its timer. */
 function purchase(generation: Generation, services: Services): readonly RequestHandler[] {
   const { catalogue, offers, payments, ingressGuards } = generation;
   const { events, receipts, backend, deliveries, lifecycle, loadShedding } = services;
@@ -247,7 +247,7 @@ function purchase(generation: Generation, services: Services): readonly RequestH
   const signer = generation.signing?.purchases;
   const step = timed(services.watch.layer);
   const tracked = (middleware: RequestHandler): RequestHandler => trackInFlight(lifecycle, middleware);
-  // Where one of these refuses a call whose payment is known, the call goes on behind them.
+  // When a step refuses a call whose payment is known, the call goes on behind the steps.
   const knownFirst = (...steps: readonly RequestHandler[]): readonly RequestHandler[] =>
     payments === undefined ? steps : [inOrder(steps, payments.collector.refused)];
   const { selling = createSelling(offers) } = payments ?? {};

@@ -1,6 +1,6 @@
 /**
- * How large the head of an answer may be: proxies answer 502 in place of one that is larger than
- * their buffer. What the gateway itself puts there is counted here, each field at its longest.
+ * Bounds the head of an answer: proxies answer 502 in place of a head larger than their buffer. The
+ * gateway's own fields are counted here, each at its longest.
  */
 
 import { STATUS_CODES } from 'node:http';
@@ -47,7 +47,7 @@ export function headRoom({ server, backend, limits }: HeadSettings): HeadRoom {
 
 type SaleSettings = HeadSettings & Pick<GatewayConfig, 'x402' | 'merchant' | 'resources' | 'signing'>;
 
-/** Names each resource whose 402 lacks something so that its head is small enough. */
+/** Names each resource whose 402 leaves something out to keep its head within the bound. */
 export function headWarnings(config: SaleSettings, { bazaar }: Pick<Catalogue, 'bazaar'>): readonly string[] {
   const { x402, merchant, resources } = config;
   if (x402 === undefined) return [];

@@ -12,7 +12,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 /** Limits before and beside the calls, and the watch over the exposed backend. */
 export interface IngressGuards {
-  /** What every call passes before a byte of its body is read. */
+  /** Handlers that every call passes before a byte of its body is read. */
   readonly entrance: readonly RequestHandler[];
   /** Wraps the middleware that delivers, so that delivered paid calls are not counted. */
   readonly unlessPaid: (deliver: RequestHandler) => RequestHandler;
@@ -31,7 +31,7 @@ const UNLIMITED = { perSecond: Number.POSITIVE_INFINITY, burst: Number.POSITIVE_
 
 /**
  * Opens limits and watch, and shows at `/metrics` what they refuse and find. `inUse`: the
- * configuration in use. A changed limit holds for what was counted before.
+ * configuration in use. A changed limit applies to earlier counts too.
  */
 export function openIngressCounts(
   inUse: { readonly config: Pick<GatewayConfig, 'backend' | 'limits' | 'server'> },

@@ -18,7 +18,7 @@ const METRICS_KEPT_MS = 1_000;
 interface ManagementParts {
   readonly monitor: Pick<Monitor, 'readiness' | 'routing'>;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
-  /** What `/drain` and `/release` start and wait for. */
+  /** The work that `/drain` and `/release` start and wait for. */
   readonly hooks: PodHooks;
   /** The probes of the merchant's container, which the kubelet asks here. */
   readonly merchantProbes: Router;
@@ -71,13 +71,13 @@ function mountHook(
     res.setHeader('cache-control', 'no-store');
     sendJson(res, 200, body);
   };
-  // Express would serve a HEAD with it, and a look must not end the process.
+  // Express would run the GET handler for a HEAD, and a HEAD must not end the process.
   app.head(path, allowOnly('GET'));
   app.get(path, admit, hook);
   app.all(path, allowOnly('GET'));
 }
 
-/** Makes a text anew a second after the last one at the earliest; a failure is not kept. */
+/** Keeps a text for METRICS_KEPT_MS from the start of its making; a failure is not kept. */
 function kept(make: () => Promise<string>): () => Promise<string> {
   let text: Promise<string> | undefined;
   let madeAt = 0;

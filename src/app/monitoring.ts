@@ -19,8 +19,7 @@ function positionOf({ lifecycle, fence }: Services): keyof typeof NOWHERE {
 }
 
 /**
- * Looks at what readiness depends on, and shows it at `/metrics`. The first
- * configuration is in use.
+ * Starts the checks of readiness and shows them at `/metrics`. `inUse` has the first configuration.
  */
 export function startMonitoring(parts: GatewayParts, services: Services, inUse: InUse): Monitor {
   const { lifecycle, fence, ingress, backend, loadShedding } = services;
@@ -28,7 +27,7 @@ export function startMonitoring(parts: GatewayParts, services: Services, inUse: 
   const monitor = startMonitor({
     ...watched({
       ...parts,
-      // Which issuers are trusted may change; whether mandates are accepted does not.
+      // A reload may change the trusted issuers, but not whether mandates are accepted.
       trust: mandates && { check: () => (inUse.mandates ?? mandates).trust.check() },
     }),
     gate: lifecycle,

@@ -50,14 +50,14 @@ import { headRoom } from './head-room.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import type { AcpService } from './open-acp.ts';
 
-/** What the adapters are made from. */
+/** The parts of the adapters. */
 interface AdapterParts {
   readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'backend' | 'server' | 'limits'>;
   readonly catalogue: Catalogue;
   readonly offers: Offers;
   /** The memory for answers that go into a message as a whole. */
   readonly budget: AnswerBudget;
-  /** Every call passes its entrance first. */
+  /** Every call passes `entrance` first. */
   readonly ingressGuards: Pick<IngressGuards, 'entrance'>;
   /** Undefined: no checkouts are served. */
   readonly checkouts: AcpService | undefined;
@@ -70,7 +70,7 @@ interface LoadedAdapters {
   readonly a2a: (typeof A2aModule & typeof A2aCard) | undefined;
 }
 
-/** Loads what is enabled. Another configuration of the same process enables nothing else. */
+/** Loads the enabled adapters; a reload enables no others. */
 export async function loadAdapters({ mcp, a2a }: GatewayConfig['protocols']): Promise<LoadedAdapters> {
   return {
     mcp: mcp.enabled ? await import('../adapters/mcp/adapter.ts') : undefined,
@@ -82,7 +82,7 @@ export async function loadAdapters({ mcp, a2a }: GatewayConfig['protocols']): Pr
 
 /** How long agents may keep the discovery of checkouts, seconds (specification 8). */
 const DISCOVERY_MAX_AGE_S = 3_600;
-/** An expression: the router takes 2 us of a call for it, and 10 us for a text with a parameter. */
+/** A RegExp: the router takes 2 us of a call for it, and 10 us for a text with a parameter. */
 const INVOKE_PATH = /^\/api\/resources\/(?<id>[^/]+)\/invoke$/;
 
 /** Mounts every enabled adapter; one that is not enabled has no path at all. */
@@ -106,7 +106,7 @@ export function mountAdapters(agents: Router, parts: AdapterParts, purchase: rea
     // the event loop.
     agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));
   }
-  // No purchase middleware: neither offers nor proofs have a meaning there.
+  // Checkouts pass no purchase middleware: ACP has neither offers nor proofs.
   if (checkouts !== undefined) {
     agents.use(checkouts.adapter, checkouts.failures);
     agents.get(DISCOVERY_PATH, published(checkouts.discovery, new Date(), DISCOVERY_MAX_AGE_S));
@@ -114,7 +114,7 @@ export function mountAdapters(agents: Router, parts: AdapterParts, purchase: rea
   }
 }
 
-/** The handlers of an adapter, after a note of its channel, which refused requests have as well. */
+/** Notes the channel before the handlers of an adapter, so that refused requests have it too. */
 function ofChannel(channel: Channel, handlers: readonly RequestHandler[]): readonly RequestHandler[] {
   const [first, ...others] = handlers;
   if (first === undefined) return [];
@@ -127,7 +127,7 @@ function ofChannel(channel: Channel, handlers: readonly RequestHandler[]): reado
   ];
 }
 
-/** Clients join the mount and an empty path in either way. */
+/** Clients call a mount path with or without a slash at its end. */
 function withSlash(path: string): string[] {
   return [path, `${path}/`];
 }
@@ -145,7 +145,7 @@ export function saleInPlace(parts: AdapterParts, purchase: readonly RequestHandl
   return onlyInPlace(sale);
 }
 
-/** What pages of allowed origins may ask there. A browser sends no Cookie that a page names. */
+/** Methods and headers for pages of allowed origins. Browsers send no Cookie that a page names. */
 export function preflightInPlace({ originHeaders }: GatewayConfig['backend']): PreflightInPlace {
   const named = originHeaders.filter((name) => name !== 'cookie');
   return {
@@ -154,7 +154,7 @@ export function preflightInPlace({ originHeaders }: GatewayConfig['backend']): P
   };
 }
 
-/** Mounts the public documents. Their bytes are made at start. */
+/** Mounts the public documents, for GET and HEAD alone. */
 export function mountPublicRoutes(
   agents: Router,
   config: SigningSettings & CatalogueSettings,
@@ -214,12 +214,12 @@ function indexRoute(document: StaticDocument, page: StaticDocument): RequestHand
   };
 }
 
-/** What the gateway signs with. */
+/** The settings of the keys that the gateway signs with. */
 type SigningSettings = Pick<GatewayConfig, 'merchant' | 'protocols' | 'authorization' | 'signing'>;
 
 /**
  * The documents with public keys, by their paths: the set of all keys, each under its own id, and
- * those of what buyers keep as keys of the merchant's host.
+ * the DID document with the keys of receipts that buyers keep.
  */
 export function keyDocuments(config: SigningSettings): ReadonlyMap<string, object> {
   const { a2a } = config.protocols;
@@ -242,7 +242,7 @@ export function mirroredHeaders({ listed }: Catalogue): readonly string[] {
   return [...new Set(headers)];
 }
 
-/** Everything is written at start. */
+/** Makes the page of `/` for browsers. */
 export function indexPage({ name, entries, links, more }: Introduction): string {
   const sold = entries.map(
     (entry) =>

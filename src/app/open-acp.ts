@@ -26,7 +26,7 @@ import { REAL_TIME } from '../time/time.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import type { WriteQueues } from './store-keeping.ts';
 
-/** What checkouts share with the calls of the gateway. */
+/** Parts that checkouts share with the calls of the gateway. */
 interface AcpParts {
   readonly store: Pick<Store, 'checkouts'>;
   readonly events: WriteQueues['events'];
@@ -44,7 +44,7 @@ interface AcpParts {
 export interface AcpService extends FieldJudge {
   /** Serves the mount and what lies below it, and passes on everything else. */
   readonly adapter: RequestHandler;
-  /** Answers what is thrown there. */
+  /** Answers errors of the adapter. */
   readonly failures: ErrorRequestHandler;
   readonly discovery: StaticDocument;
   /** The part of a raw path that the log may show. */
@@ -53,17 +53,17 @@ export interface AcpService extends FieldJudge {
 
 type CheckoutSettings = Pick<GatewayConfig, 'merchant' | 'protocols'>;
 
-/** What outlives a configuration: the way to the backend, slots in flight, counts. */
+/** Parts that outlive a configuration: the way to the backend, slots in flight, counts. */
 interface OpenedAcp {
   /** The checkouts as a configuration wants them; the session table is in the store. */
   service(config: CheckoutSettings, guards: Guards): AcpService;
   readonly connection: BackendConnection;
 }
 
-/** Every call passes its entrance first. */
+/** Every checkout call passes `entrance` first. */
 type Guards = Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
 
-/** ACP is enabled. `inUse`: the configuration in use. */
+/** Opens checkouts; ACP must be enabled. `inUse`: the configuration in use. */
 export function openAcp(inUse: { readonly config: CheckoutSettings }, parts: AcpParts): OpenedAcp {
   const { store, events, receipts, lifecycle, fence, loadShedding } = parts;
   const connection = createExchange({ origin: enabledOf(inUse.config).backend.origin, reuse: false });

@@ -14,13 +14,13 @@ const NO_CURRENCY = 'XXX';
 /** The mandates of one configuration. */
 export interface OpenMandates {
   readonly service: MandateService;
-  /** What readiness looks at. */
+  /** The trusted issuers, which readiness checks. */
   readonly trust: IssuerTrust;
-  /** Fetches no more keys, but for those that `next` goes on with. */
+  /** Stops fetching keys, except for issuers that `next` shares. */
   close(next?: OpenMandates): void;
 }
 
-/** Shares the connections to issuers, and the checkouts that were signed. */
+/** Makes an opener whose configurations share connections to issuers and signed checkouts. */
 export function createAp2Opener(register: MandateRegister) {
   const fetcher = createKeyFetcher();
   const minted = createIssuedCheckouts();

@@ -1,6 +1,6 @@
 /**
  * Opens the backend behind its circuit breaker, shows its state in the log and at `/metrics`, and
- * takes all exchanges with the merchant's services together for the hooks of the pod.
+ * joins all exchanges with the merchant's services for the hooks of the pod.
  */
 
 import { type BackendConnection, type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
@@ -98,13 +98,15 @@ export function allExchanges(
   const sum = (count: (connection: BackendConnection) => number): number =>
     connections.reduce((total, connection) => total + count(connection), 0);
   return {
-    /** Exchanges that are paid for, or may be at any moment, and all others. */
+    /** Counts exchanges: those that are paid for, or may be at any moment, and all others. */
     running() {
       const paid = sum((connection) => connection.paidInFlight());
       const free = sum((connection) => connection.inFlight()) - paid + (passthrough?.running() ?? 0);
       return { paid: paid + backend.facts().held, free };
     },
-    /** Ends what runs, so that its calls are answered; until `resume` nothing begins. */
+    /**
+     * Ends exchanges, so that their calls are answered; no connection begins one until `resume`.
+     */
     async interrupt(): Promise<void> {
       passthrough?.interrupt();
       await Promise.all(connections.map((connection) => connection.interrupt()));

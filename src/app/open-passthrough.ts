@@ -24,9 +24,9 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 interface PassthroughParts {
   /** The present configuration. */
   readonly inUse: { readonly config: GatewayConfig };
-  /** Of the start: what of them may change is read where it is used. */
+  /** Settings of the start; those that a reload may change are read from `inUse`. */
   readonly settings: PassthroughSettings;
-  /** Whose a request is now. */
+  /** The present route of a request. */
   readonly routeOf: (req: RequestLine) => Route;
   readonly lifecycle: Lifecycle;
   readonly fence: Fence;
@@ -37,7 +37,6 @@ interface PassthroughParts {
   readonly busy: () => number;
 }
 
-/** Opens what passes to the backend. */
 export function openPassthrough(parts: PassthroughParts) {
   const { inUse, settings, lifecycle, fence, log, metrics, routeOf } = parts;
   const { origin, pathPrefix } = inUse.config.backend;
@@ -130,7 +129,7 @@ export function openPassthrough(parts: PassthroughParts) {
   };
 }
 
-/** Notes what passes in its access record, and shows failures to people as a page. */
+/** Notes `passed` in the access record, and shows failures to people as a page. */
 function withPage(pass: RequestHandler, onFailure: FailureListener): RequestHandler {
   return function passThrough(req, res, next) {
     note(res, 'passed', true);
@@ -142,7 +141,7 @@ function withPage(pass: RequestHandler, onFailure: FailureListener): RequestHand
   };
 }
 
-/** Static but for the status, the text of a known error, and an id whose form is checked. */
+/** The page is static but for the status, the text of a known error, and an id of checked form. */
 function sendPage(res: Response, thrown: unknown, onFailure: FailureListener): void {
   const error = asGatewayError(thrown);
   const ids = idsOf(res);
@@ -156,8 +155,8 @@ function sendPage(res: Response, thrown: unknown, onFailure: FailureListener): v
 }
 
 /**
- * Facts of a request for the backend. The scheme is that which the nearest trusted proxy names,
- * else that of the public address.
+ * Facts of a request for the backend. The scheme comes from the nearest trusted proxy, else from
+ * the public address.
  */
 function readFacts(inUse: {
   readonly config: GatewayConfig;

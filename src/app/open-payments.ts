@@ -1,6 +1,6 @@
 /**
- * Opens what payments need between a challenge and the backend: what verifies and settles, the
- * recorder of deliveries, and the reconciler that finishes what attempts left behind.
+ * Opens payments between a challenge and the backend: the verifier, the settler, the recorder of
+ * deliveries, and the reconciler, which finishes attempts that broke off.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -53,27 +53,27 @@ const LISTED = 1_000;
 
 type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits'>;
 
-/** What payments share with the rest of the gateway, over all configurations. */
+/** Parts that payments share with the gateway, over all configurations. */
 interface PaymentParts {
   /** The present configuration. */
   readonly inUse: { readonly config: PaymentSettings };
   /** Undefined when nothing has a price. */
   readonly rail: X402Rail | undefined;
   readonly ledger: PaymentLedger;
-  /** The budget of unpaid work of all processes; undefined: this is the only one. */
+  /** The budget of unpaid work of all processes; undefined: this process is the only one. */
   readonly work: SharedWork | undefined;
   readonly events: EventSink;
   readonly backend: Pick<WatchedBackend, 'exchange' | 'reserve'>;
   readonly deliveries: DeliveryRecorder;
   readonly lifecycle: Lifecycle;
   readonly fence: Pick<Fence, 'backendStays'>;
-  /** Gets what became of each proof, for the order of those that wait. */
+  /** Gets the end of each proof, which decides the turn of later calls. */
   readonly noteProof: NoteProof;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** What one configuration sells for money. */
+/** The parts of one configuration that sell for money. */
 interface SaleParts {
   readonly config: PaymentSettings;
   readonly tokens: BuyerTokens | undefined;
@@ -84,7 +84,7 @@ interface SaleParts {
 
 export type OpenedPayments = NonNullable<ReturnType<typeof openPayments>>;
 
-/** Opens attempts, leases, and what waits for them. Undefined when nothing has a price. */
+/** Opens payments for the life of the process. Undefined when nothing has a price. */
 export function openPayments(parts: PaymentParts) {
   const { inUse, ledger, backend, log, metrics } = parts;
   const { x402 } = inUse.config;
@@ -116,7 +116,7 @@ export function openPayments(parts: PaymentParts) {
   const { assetDecimals } = x402;
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
-    /** The payments as a configuration wants them, from which the middleware is made. */
+    /** Makes the parts of one configuration for the middleware; undefined without buyer tokens. */
     sale({ config, tokens, catalogue, offers, clientOf }: SaleParts) {
       if (tokens === undefined) return undefined;
       const verifier = createProofVerifier(examine, { unproven, tokens, replaced, assetDecimals });
@@ -131,26 +131,26 @@ export function openPayments(parts: PaymentParts) {
       });
       return { selling, verifier, settler: joined, gate, collector, findOwn: createFindOwn(ledger, scope) };
     },
-    /** From now on a configuration and its offers are in use, in the place of those before. */
+    /** Puts a configuration into use, and `after` in the place of the offers `before`. */
     use({ x402: next }: PaymentSettings, before: Offers, after: Offers): void {
       if (next !== undefined) Object.assign(settlement, payeeRules(next));
       replaced.replace(before, after);
     },
-    /** Work for which there was nothing to pay. */
+    /** Failed work of the backend, for which nothing was to be paid, the latest first. */
     failedWork: (limit: number) => unpaidWork.failed(limit),
-    /** No new background work; resolves when what runs is done, or after `atMostMs`. */
+    /** Starts no background work; resolves when running work ends, or after `atMostMs`. */
     stopReconciling: (atMostMs: number) => reconciler.stop(atMostMs),
     /** Gives up the leases of this process, so that no other one waits for their end. */
     releaseLeases: () => leases.releaseAll(),
   };
 }
 
-/** What a settlement reads of the configuration in use. */
+/** The rules of the configuration in use that a settlement reads. */
 function payeeRules({ payToExclusive, onStoreLoss }: X402Config): Pick<X402Config, 'payToExclusive' | 'onStoreLoss'> {
   return { payToExclusive, onStoreLoss };
 }
 
-/** How a removed resource is called: its own headers are in the configuration no more. */
+/** The call of a removed resource: its own headers are in the configuration no more. */
 function removedBackend({ backend }: Pick<GatewayConfig, 'backend'>): RemovedBackend {
   return { ...USUAL_LIMITS, headers: backend.headers };
 }
@@ -179,7 +179,7 @@ export function openBuyerTokens(
   return { ...createBuyerTokens(keys.current), keys, secrets };
 }
 
-/** The recorder of deliveries, which logs and counts what the store did not take. */
+/** Opens the recorder of deliveries, which logs and counts those that the store did not take. */
 export function openDeliveryRecorder(
   inUse: { readonly config: Pick<GatewayConfig, 'x402'> },
   ledger: PaymentLedger,
@@ -195,7 +195,7 @@ export function openDeliveryRecorder(
   });
 }
 
-/** Tells at start what only an earlier configuration can finish. */
+/** Logs open payments that only a gateway with another network or asset can finish. */
 async function listOthers(ledger: PaymentLedger, own: X402Config, log: Log): Promise<void> {
   const due = await ledger.due(LISTED, MAX_PAUSE_MS).catch(() => []);
   const others = due.filter((record) => whyElsewhere(record, own) !== undefined);
@@ -289,7 +289,7 @@ function journalOf({ requestId, callId, resourceId, channel }: PaymentRecord, ev
   return openJournal({ requestId, callId, resourceId, adapter: protocolOf(channel) }, events);
 }
 
-/** How what was bought is delivered of a resource that is in the configuration no more. */
+/** The delivery of a purchase whose resource is in the configuration no more. */
 function removedDeliverable(method: BackendRequest['method'] | undefined, removed: RemovedBackend): Deliverable {
   return method === undefined
     ? { ...removed, path: '', repeatable: false, relayStatuses: NONE_RELAYED }

@@ -15,7 +15,7 @@ import {
 import type { Log } from '../telemetry/log/log.ts';
 import type { Gateway } from './gateway.ts';
 
-/** What the log says of the handshake between the containers of the pod. */
+/** Log lines of the handshake between the containers of the pod. */
 const NOTES: Readonly<Record<HandshakeNote, string>> = {
   draining: 'draining',
   drained: 'drained',
@@ -44,7 +44,7 @@ interface HookParts {
   readonly signalComesMs?: number;
 }
 
-/** The lifecycle drains through them only, so that every drain has the same steps. */
+/** Opens the hooks of the pod; each drain of `acg serve` goes through them, with the same steps. */
 export function openHooks(parts: HookParts): OpenedPodHooks {
   const { gateway, drainSteps, log, merchantGraceMs, podGraceMs, backendPreStop, signalComesMs } = parts;
   const { lifecycle, fence, exchanges } = gateway;

@@ -1,6 +1,6 @@
 /**
- * Opens the decision whose a request is, from the gateway's paths and what the backend sells; finds
- * where these paths meet.
+ * Compiles the route of a request from the gateway's paths and the backend's operations, and finds
+ * paths that both have.
  */
 
 import type { Response } from 'express';
@@ -28,7 +28,7 @@ import { APP_PROBES, type AppProbeSettings, appProbeVariable, readAppProbes } fr
 import { keyDocuments } from './mount-routes.ts';
 import type { AcpService } from './open-acp.ts';
 
-/** Undefined: nothing is sold in place and nothing passes, so all requests are its own. */
+/** Undefined: nothing is sold in place and nothing passes, so all requests are the gateway's. */
 export function openRoutes(
   config: RouteSettings,
   catalogue?: Pick<Catalogue, 'byId'>,
@@ -41,7 +41,7 @@ export function openRoutes(
 
 const ROUTE = Symbol('whose it is');
 
-/** Load shedder and middleware ask for the same request; a malicious path is costly to judge. */
+/** Judges a request once: load shedder and middleware both ask, and a malicious path is costly. */
 function oncePerRequest(routeOf: (req: RequestLine) => Route): (req: RequestLine) => Route {
   return (req: RequestLine & { [ROUTE]?: Route }) => {
     req[ROUTE] ??= routeOf(req);
@@ -49,7 +49,7 @@ function oncePerRequest(routeOf: (req: RequestLine) => Route): (req: RequestLine
   };
 }
 
-/** What the decision is made from, of the configuration. */
+/** The parts of the configuration that decide routes. */
 export type RouteSettings = Pick<
   GatewayConfig,
   'merchant' | 'backend' | 'protocols' | 'authorization' | 'signing' | 'resources' | 'publish'
@@ -78,7 +78,7 @@ export function ownPaths(config: Omit<RouteSettings, 'backend' | 'resources'>): 
   };
 }
 
-/** An operation, and what of the configuration it comes from. */
+/** An operation, and the part of the configuration that has it. */
 export interface ConfiguredOperation extends AddressedOperation {
   /** The path of its setting, as problems of the configuration name it. */
   readonly setting: string;
@@ -86,7 +86,9 @@ export interface ConfiguredOperation extends AddressedOperation {
   readonly resource: ResourceConfig | undefined;
 }
 
-/** Operations that never pass or are sold in place; without a catalogue no address is read. */
+/**
+ * Operations of resources and, on one server with them, of checkouts; `catalogue` adds `inPlace`.
+ */
 export function operationsOf(
   { backend, protocols: { acp }, resources }: RouteSettings,
   catalogue?: Pick<Catalogue, 'byId'>,
@@ -122,8 +124,8 @@ function sameServer(one: string, other: string): boolean {
 }
 
 /**
- * What the log may show of a path: in place the template, because the path holds the input of a
- * call, and inputs are not logged on any channel.
+ * Makes the path for the log: in place the template, because the path holds the input of a call,
+ * and inputs are not logged on any channel.
  */
 export function shownPath(
   { merchant, resources }: Pick<GatewayConfig, 'merchant' | 'resources'>,
@@ -145,7 +147,7 @@ interface ShadowedPath {
   /** The setting that has the path. */
   readonly setting: string;
   readonly path: string;
-  /** The path of the gateway that is served there. */
+  /** The path of the gateway that callers get instead. */
   readonly by: string;
   /** Only some values of its parameters give the path of the gateway. */
   readonly partly: boolean;
@@ -160,7 +162,7 @@ export function callersPath(template: string, pathPrefix: string): string | unde
   return path.startsWith(`${pathPrefix}/`) ? path.slice(pathPrefix.length) : undefined;
 }
 
-/** A path with a value for each parameter that no configuration has on purpose. */
+/** A path with `x` for each parameter, a value that no configuration has on purpose. */
 export function samplePath(path: string): string {
   return path.replaceAll(/\{[^{}]*\}/g, 'x');
 }
@@ -175,7 +177,7 @@ export function ownPathFinder(config: RouteSettings): (path: string) => string |
   };
 }
 
-/** The paths of resources, and those that may pass, which the gateway answers itself. */
+/** Paths of resources and of `include` that the gateway answers itself. */
 export function shadowedPaths(config: RouteSettings): readonly ShadowedPath[] {
   const ownPathAt = ownPathFinder(config);
   return configuredPaths(config).flatMap(({ setting, path }) => {
@@ -197,7 +199,7 @@ function configuredPaths({ backend, resources }: Pick<GatewayConfig, 'backend' |
   return [...sold, ...included];
 }
 
-/** Whether some value of a path is an own path, or lies below it unless that is `whole`. */
+/** Whether a path, with some values of its parameters, is `own`, or below it unless `whole`. */
 function meets(segments: readonly string[], own: string, whole: boolean): boolean {
   const owned = own.split('/');
   if (whole ? segments.length !== owned.length : segments.length < owned.length) return false;
@@ -213,12 +215,12 @@ function couldBe(segment: string, literal: string): boolean {
   return new RegExp(`^${source}$`).test(literal);
 }
 
-/** What a pod without a wish of its own should do. */
+/** Advice about a probe of a path that is sold. */
 const INSTEAD = 'give the merchant a path for its probe that is not sold, or a probe of another kind';
 
 /**
- * Whether a path of the merchant, in whatever spelling, may be one that is paid for. On any port:
- * the same routes are often served on a second one, with TLS.
+ * Judges whether a path of the merchant, in any spelling and on any port, may be a guarded one: the
+ * same routes are often served on a second port, with TLS.
  */
 export function soldTargets(config: RouteSettings): (target: string) => boolean {
   const guarded = operationsOf(config).filter((operation) => operation.guarded);
@@ -263,9 +265,9 @@ interface GatewayPorts {
 type Segments = ReturnType<typeof foldedSegments>;
 
 /**
- * Compiles whether some server may take a path that was built for a resource for the path of an
- * operation with another price or another need of a mandate, also where a fixed query alone tells
- * the two apart. The guard of a resource is made with its first call.
+ * Compiles a check of the paths that are built for a resource: whether some server may take one for
+ * an operation with another price or another need of a mandate, also by a fixed query alone. The
+ * first call of a resource makes its guard.
  */
 export function otherOperations(
   config: RouteSettings,
@@ -317,7 +319,7 @@ function judgeOf(
   };
 }
 
-/** The pairs of a query as texts, as servers compare them at most: without regard to case. */
+/** The pairs of a query as lower-case texts, because some servers ignore case. */
 function pairsOf(query: string): readonly string[] {
   return [...new URLSearchParams(query)].map(([name, value]) => `${name}=${value}`.toLowerCase());
 }
@@ -338,7 +340,7 @@ function mayMeet(one: Segments, other: Segments): boolean {
   );
 }
 
-/** A path, and the same without what frameworks take for its format (`/reports/full.json`). */
+/** A path, and the path without endings that frameworks read as a format (`/full.json`). */
 function spellingsOf(path: string): readonly string[] {
   const name = path.lastIndexOf('/') + 1;
   const ends = new Set([path.length, path.indexOf('.', name), path.lastIndexOf('.')].filter((end) => end > name));

@@ -1,6 +1,6 @@
 /**
- * Opens what outlives a configuration: what keeps state or connections. It reads the limits and
- * settings of the configuration in use where it needs them.
+ * Opens the services that outlive a configuration because they keep state or connections. They read
+ * limits and settings of the configuration in use at each use.
  */
 
 import type { GatewayConfig } from '../config/document/config.ts';
@@ -36,7 +36,7 @@ const WRITE_DOWN_MS = 2_000;
 
 const OWN: Route = { kind: 'own' };
 
-/** What a gateway is made of; the caller opened it and closes it. */
+/** Parts of a gateway, which its caller opens and closes. */
 export interface GatewayParts {
   readonly config: GatewayConfig;
   readonly store: Store;
@@ -45,13 +45,13 @@ export interface GatewayParts {
   readonly log: Log;
   /** Undefined: no collector takes traces. */
   readonly tracing?: Tracing;
-  /** Probes of the merchant's container that are repeated here; none unless given. */
+  /** Probes that the gateway makes of the merchant's container; none unless given. */
   readonly appProbes?: AppProbeSettings;
-  /** The share of the time that the event loop worked since the last call; its own unless given. */
+  /** The share of time since its last call that the event loop worked; measured unless given. */
   readonly busy?: () => number;
 }
 
-/** The configuration in use, and what is made of it; a reload replaces all members. */
+/** The configuration in use, and the parts made of it; a reload replaces all members. */
 export interface InUse {
   config: GatewayConfig;
   /** When it was loaded, Unix milliseconds. */
@@ -64,7 +64,7 @@ export interface InUse {
   routeOf: ((req: RequestLine) => Route) | undefined;
 }
 
-/** Nothing is made of the first configuration yet. */
+/** The first configuration, of which nothing is made yet. */
 export function firstInUse(config: GatewayConfig): InUse {
   return {
     ...{ config, loadedAtMs: Date.now(), catalogue: undefined },
@@ -100,7 +100,7 @@ async function createMandateOpener({ authorization }: Pick<GatewayConfig, 'autho
       before?: OpenMandates,
     ): OpenMandates | undefined {
       if (ap2 !== undefined && opener !== undefined) return opener.open(ap2, before);
-      // The configuration refuses this. Without the check a mistake would sell without mandates.
+      // `loadConfig` refuses this. Without the check a bug there would sell without mandates.
       if (resources.some(needsMandate)) throw new Error('a resource requires mandates, and none are accepted');
       return undefined;
     },
@@ -112,10 +112,10 @@ async function createMandateOpener({ authorization }: Pick<GatewayConfig, 'autho
 /** Everything that outlives a configuration, open. */
 export type Services = Awaited<ReturnType<typeof openServices>>;
 
-/** Nothing needs to be made of `inUse` yet. */
+/** Opens all services. `inUse` may hold no more than the first configuration. */
 export async function openServices(parts: GatewayParts, inUse: InUse) {
   const { store, log, tracing = PASSED_ON } = parts;
-  // All is loaded before a connection is opened: loading holds up the answers to deadlines.
+  // All modules load before a connection opens: loading delays answers that have a deadline.
   const { checkouts, passing, loadedAdapters, mandateOpener } = await loadEnabled(inUse.config, store);
   await requireService(store, inUse.config.merchant, log);
   const lifecycle = createLifecycle();
@@ -180,8 +180,8 @@ export async function openServices(parts: GatewayParts, inUse: InUse) {
 }
 
 /**
- * Flushes what waits for the store and stops the background work. `closeInUse`: what the
- * configuration in use has.
+ * Flushes what waits for the store and stops the background work. `closeInUse` closes the
+ * generation in use.
  */
 export async function closeServices(services: Services, monitor: Monitor, closeInUse: () => void): Promise<void> {
   const { lifecycle, payments, backend, acp } = services;

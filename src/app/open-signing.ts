@@ -1,4 +1,4 @@
-/** Opens what signs for buyers, of a configuration that has a key for it. */
+/** Opens the signers for buyers, if the configuration has a key for them. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
 import { hostKey } from '../crypto/signing-key.ts';

@@ -1,4 +1,4 @@
-/** What both apps of a gateway share: a bare Express, and the handler of unknown routes. */
+/** Parts that both apps of a gateway share: a bare Express, and the handler of unknown routes. */
 
 import express, { type Express, type Router } from 'express';
 import { GatewayError } from '../errors.ts';
@@ -17,7 +17,7 @@ export function plainExpress(): Express {
   return app;
 }
 
-/** A router that matches paths as `plainExpress` does, with what is registered on it alone. */
+/** A router that matches paths as `plainExpress` does and has no middleware of its own. */
 export function plainRouter(): Router {
   return express.Router({ strict: true, caseSensitive: true });
 }

@@ -15,7 +15,7 @@ import { warningsOf } from './route-warnings.ts';
 const NAMED = 20;
 const NEEDS_RESTART = 'needs a restart of the gateway; until then the configuration that is in use stays as a whole';
 
-/** How an attempt to load ended. `unchanged`: the files say what is in use. */
+/** How an attempt to load ended. `unchanged`: the files match the configuration in use. */
 type Reloaded = 'reloaded' | 'rejected' | 'unchanged';
 
 /** Loads the configuration again. */
@@ -27,13 +27,13 @@ interface Reloader {
 
 export interface ReloaderParts {
   readonly source: ConfigSource;
-  /** What is in use. */
+  /** The configuration in use. */
   readonly loaded: LoadedConfig;
   /** Hides the secrets of a configuration in the log, also of one that is refused afterwards. */
   readonly mask: (config: GatewayConfig) => void;
   /** Checks what only a running process knows. @throws ConfigError */
   readonly check: (config: GatewayConfig) => void;
-  /** Puts it into use. @throws Error; then what was in use stays */
+  /** Puts a configuration into use. @throws Error; the one before stays in use then */
   readonly use: (config: GatewayConfig) => void;
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
@@ -81,7 +81,7 @@ export function openReloader(parts: ReloaderParts): Reloader {
   };
   const reload = (): Reloaded => {
     const sources = readSources(source);
-    // Before it is loaded: what changes meanwhile is seen by the next look.
+    // Set before loading: the next look sees changes that come meanwhile.
     seen = sources.digest;
     watch.follow(sources.files);
     let result: Reloaded;
@@ -103,7 +103,7 @@ export function openReloader(parts: ReloaderParts): Reloader {
   return { reload, close: () => watch.close() };
 }
 
-/** What is wrong, by path and without a configured value, or the fault that kept it out of use. */
+/** The problems by path, without configured values, or the error that kept it out of use. */
 function causeOf(error: unknown): { readonly problems: readonly ConfigProblem[] } | { readonly err: unknown } {
   return error instanceof ConfigError ? { problems: error.problems } : { err: error };
 }

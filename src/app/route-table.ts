@@ -33,7 +33,7 @@ interface RouteRow {
 /** Methods of operations; one that a path does not declare stands for all others. */
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const ANY = 'any';
-/** Widest column that is filled up with spaces, columns. */
+/** Widest column that spaces fill up, characters. */
 const WIDEST = 60;
 
 /** Empty where nothing passes and nothing is sold in place: all requests are the gateway's own. */
@@ -104,7 +104,7 @@ function andBelow(path: string): string {
   return `${path} and below`;
 }
 
-/** Each path of an operation as the decision itself answers it, for each of its methods. */
+/** Rows of the operations: the answer of `routeOf` for each path and each of its methods. */
 function operationRows(
   config: RouteSettings,
   operations: readonly ConfiguredOperation[],
@@ -141,7 +141,7 @@ function operationRows(
 
 type Outcome = Pick<RouteRow, 'becomes' | 'where'>;
 
-/** Says in the words of the configuration what a route comes from. */
+/** Describes a route by the settings that decide it. */
 function describer(config: RouteSettings, operations: readonly ConfiguredOperation[]) {
   const { passthrough, pathPrefix } = config.backend;
   const ownPathAt = ownPathFinder(config);
@@ -184,7 +184,7 @@ function soldOver({ setting, resource }: ConfiguredOperation): string {
   return resource === undefined ? setting : `${setting} over ${resource.exposedVia.join(', ')}`;
 }
 
-/** What `include` and `exclude` say, and what becomes of everything else. */
+/** Rows of `include`, `exclude` and `allow`, and of everything else. */
 function passthroughRows(config: RouteSettings, routeOf: (req: RequestLine) => Route): readonly RouteRow[] {
   const { passthrough } = config.backend;
   const rest = { path: 'everything else', method: ANY };

@@ -18,7 +18,7 @@ import {
   shadowedPaths,
 } from './open-routes.ts';
 
-/** Settings that one warning names. */
+/** Most settings that one warning names. */
 const MOST_NAMED = 20;
 
 /** An operation that a caller can name, at the path that callers have. */
@@ -31,7 +31,7 @@ export function warningsOf(config: GatewayConfig): readonly string[] {
   return [...configWarnings(config), ...routeWarnings(config)];
 }
 
-/** Each names its setting and never holds a configured value. */
+/** Warns of prices, sale in place and passthrough. Each warning names its setting. */
 export function routeWarnings(config: RouteSettings & Pick<GatewayConfig, 'merchant'>): readonly string[] {
   const { backend, resources } = config;
   const inPlace = resources.some(({ address }) => address !== undefined);
@@ -50,7 +50,7 @@ export function routeWarnings(config: RouteSettings & Pick<GatewayConfig, 'merch
   ];
 }
 
-/** Settings that concern sale in place alone, where it does nothing. */
+/** Warns of settings for sale in place that have no effect. */
 function withoutAddress({ backend, resources }: RouteSettings, inPlace: boolean): readonly string[] {
   const strict = resources.filter((resource) => resource.address === undefined && resource.backend.strictQuery);
   return [
@@ -64,7 +64,7 @@ function withoutAddress({ backend, resources }: RouteSettings, inPlace: boolean)
   ];
 }
 
-/** Addresses are the public URL and the path behind it; routes are matched without the former. */
+/** Addresses begin with the public URL; routes are matched without its path. */
 function publicUrlWarnings({ merchant }: Pick<GatewayConfig, 'merchant'>): readonly string[] {
   if (new URL(merchant.publicBaseUrl).pathname === '/') return [];
   return [
@@ -86,7 +86,7 @@ function shadowWarnings(config: RouteSettings): readonly string[] {
   });
 }
 
-/** One operation that has two prices: agents take the lower one. */
+/** Warns of an operation with two prices: agents take the lower one. */
 function priceWarnings(resources: readonly ResourceConfig[]): readonly string[] {
   /** The first resource with each price of an operation. */
   const seen = new Map<string, Map<bigint, string>>();
@@ -109,7 +109,7 @@ function someOf(settings: readonly string[]): string {
   return settings.slice(0, MOST_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
-/** The path, the fixed query and the headers tell one operation of a method from another. */
+/** The key of an operation: its method, path, fixed query and headers. */
 function operationKey({ backend: { method, path, headers } }: ResourceConfig): string {
   const [address = '', query = ''] = path.split('?');
   return JSON.stringify([method, pathShape(address), query, Object.entries(headers).toSorted()]);
@@ -141,7 +141,7 @@ function passthroughWarnings(config: RouteSettings, operations: readonly Address
   ];
 }
 
-/** A list of one's own replaces the usual one, and who excludes something wants less to pass. */
+/** Warns of an `exclude` that replaces the usual list and has none of its paths. */
 function excludeWarnings({ include, exclude }: PassthroughSettings): readonly string[] {
   if (include !== undefined || exclude === USUALLY_INTERNAL || exclude.length === 0) return [];
   const missing = USUALLY_INTERNAL.filter((path) => !exclude.includes(path));
@@ -151,7 +151,7 @@ function excludeWarnings({ include, exclude }: PassthroughSettings): readonly st
   ];
 }
 
-/** Free operations that pass as well, or that callers miss because their path is sold. */
+/** Warns of free operations that also pass, or that callers miss because their path is sold. */
 function freeWarnings(operations: readonly Addressed[], routeOf: (req: RequestLine) => Route): readonly string[] {
   const atOne = Map.groupBy(operations, ({ path }) => pathShape(path));
   return operations.flatMap(({ setting, method, path, guarded }) => {
@@ -176,7 +176,7 @@ function freeWarnings(operations: readonly Addressed[], routeOf: (req: RequestLi
   });
 }
 
-/** Fields with which people log in, where the configuration sets them for sold calls. */
+/** Warns of login fields that sold calls set, so that those of callers do not pass. */
 function headerWarnings(
   headers: Readonly<Record<string, string>>,
   { allowHeaders }: PassthroughSettings,

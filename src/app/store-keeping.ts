@@ -1,6 +1,6 @@
 /**
- * Keeps the store: one service has it, entries are written to it off the request path, and receipts
- * past their bounds are dropped.
+ * Keeps the store: checks that one service uses it, writes entries off the request path, and drops
+ * receipts past their bounds.
  */
 
 import type { GatewayConfig } from '../config/document/config.ts';
@@ -22,14 +22,13 @@ const PAUSE_MS = 20;
 const COUNT_DEADLINE_MS = 300;
 
 interface Housekeeping {
-  /** Ends it and logs what was dropped since the last line. Resolves when no step runs. */
+  /** Ends housekeeping and logs drops since the last line. Resolves when no step runs. */
   stop(): Promise<void>;
 }
 
 /**
- * Drops receipts that are past their bounds and gives space back, in short steps once a minute.
- * A counter, and one log line a round for each bound, tell operators of the receipts that this
- * process dropped before they look for one.
+ * Drops receipts that are past their bounds and gives space back, in short steps once a minute. A
+ * counter, and one log line a round for each bound, show the receipts that this process dropped.
  */
 export function startHousekeeping(
   store: Pick<Store, 'tidy' | 'receipts'>,
@@ -56,7 +55,7 @@ export function startHousekeeping(
       'Receipts in the book, over all gateways of this merchant. done: delivered; owed: paid and not delivered, to be collected or ' +
       'refunded; uncertain: of these, where it is not known whether money moved or the answer arrived.',
     label: 'list',
-    // A scrape without it is better than none.
+    // A scrape without this gauge is better than none.
     read: () => inTime(store.receipts.counts(), COUNT_DEADLINE_MS, () => ({})),
   });
 
@@ -101,7 +100,7 @@ export function startHousekeeping(
   };
 }
 
-/** Events that no payment took along, and receipts of free calls. */
+/** Queues of events that no payment writes, and of receipts of free calls. */
 export interface WriteQueues {
   readonly events: WriteBehind<EventDraft>;
   readonly receipts: WriteBehind<Receipt>;
@@ -112,9 +111,9 @@ export interface WriteQueues {
 }
 
 /**
- * Events in one batch: those of 160 free calls. A busy process sends one each 25 ms, where batches
- * of 100 would be three, each with a commit or a round trip of its own. Receipts keep to 100: a
- * write that drops old ones drops no more.
+ * Most events in one batch: those of 160 free calls. A busy process sends one batch each 25 ms;
+ * batches of 100 would be three, each with its own commit or round trip. Receipts keep to 100, the
+ * most old ones that a write drops.
  */
 const EVENTS_AT_ONCE = 500;
 
@@ -145,7 +144,7 @@ export function openWriteQueues(
   };
 }
 
-/** Between two log lines losses are only counted: a line for each would fill the log. */
+/** Lost entries between two log lines: a line for each would fill the log. */
 const DROPS_A_LINE = 1_000;
 
 /** Logs once that entries wait for a store that is away; counts and logs those that are lost. */
@@ -159,13 +158,13 @@ function lossReports(log: Log, metrics: Metrics, what: 'event' | 'receipt') {
   };
 }
 
-/** The name of the value that says whose a store is. */
+/** The shared value that names the service of the store. */
 const NAME = 'service';
 
 /**
  * Compares the service with the one that the store was first used by. A store that does not answer
  * is logged and stops no start.
- * @throws ConfigError where that is another one
+ * @throws ConfigError where the store is of another service
  */
 export async function requireService(
   { secrets, name }: Pick<Store, 'secrets' | 'name'>,
@@ -184,7 +183,7 @@ export async function requireService(
   throw new ConfigError([{ path: 'merchant.publicBaseUrl', message }]);
 }
 
-/** A trial on one machine, whose ports may change from start to start. */
+/** Whether two URLs may be of one trial on one machine: its ports change from start to start. */
 function areOfOneTrial(url: string, publicBaseUrl: string): boolean {
   return isLoopbackUrl(url) && isLoopbackUrl(publicBaseUrl);
 }

@@ -13,7 +13,7 @@ import { budgetProblem, type DrainLength } from '../sidecar/lifecycle.ts';
 /** How long new calls are served after the drain began, unless GATEWAY_DRAIN_SECONDS is set. */
 const DEFAULT_DRAIN_SECONDS = 5;
 const MAX_DRAIN_SECONDS = 600;
-/** What Kubernetes gives a pod that says nothing. */
+/** The grace period of Kubernetes for a pod that sets none. */
 const DEFAULT_GRACE_SECONDS = 30;
 /** Some 23 days, which timers can still count. Injection writes no more. */
 const MAX_SECONDS = 2_000_000;
@@ -25,11 +25,11 @@ export interface ProcessSettings {
   readonly logLevel: string;
   /** How long new calls are still served after the drain began. */
   readonly drainSeconds: number;
-  /** What the pod leaves for the whole drain; undefined: it does not say. */
+  /** Time that the pod leaves for the whole drain; undefined: it does not say. */
   readonly drainBudgetSeconds: number | undefined;
   /** How long the backend's container may take to end. */
   readonly merchantGraceSeconds: number;
-  /** What that container had as preStop of its own. */
+  /** The preStop hook that the backend's container had of its own. */
   readonly backendPreStop: BackendPreStop | undefined;
   /** The value that the header of the pod's hooks must have. */
   readonly hookKey: string;
@@ -115,7 +115,7 @@ export function checkedStart<Also>(source: ConfigSource, also: (config: GatewayC
   return { loaded, settings, drain, appProbes, also: found };
 }
 
-/** What is wrong with the merchant's probes whatever is sold. @throws ConfigError */
+/** Checks the merchant's probes without a look at the sold paths. @throws ConfigError */
 function readProbes(env: ConfigSource['env']): void {
   const problems = new ProblemList();
   readAppProbes(env, problems);

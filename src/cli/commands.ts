@@ -2,7 +2,7 @@
 
 import type { CommandGroup } from './program.ts';
 
-/** By whom they are run. */
+/** The commands, grouped by the people who run them. */
 export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
   {
     title: 'Run a gateway',

@@ -44,7 +44,7 @@ async function doctor(args: DoctorArgs): Promise<void> {
   if (count('FAIL') > 0) process.exitCode = 1;
 }
 
-/** All findings, without any configured secret. `progress`: told what is still looked at. */
+/** All findings, without configured secrets. `progress`: gets the names of running checks. */
 export async function diagnose(
   path: string | undefined,
   env: NodeJS.ProcessEnv,

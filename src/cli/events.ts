@@ -19,7 +19,7 @@ import { defineCommand, oneOf, UnavailableError, wholeNumber } from './program.t
 
 /** As many as the API gives without a limit. */
 const USUAL_LIMIT = 50;
-/** As many as a store keeps unless it is told otherwise, ten times over. */
+/** Ten times the events that a store keeps by default. */
 const MOST_EVENTS = 100_000;
 
 interface EventsArgs extends AccessArgs, FormatArgs {
@@ -57,7 +57,7 @@ async function list(args: EventsArgs): Promise<void> {
     process.stderr.write(`${entries.length} events, and there are older ones: --limit ${2 * limit} shows more\n`);
 }
 
-/** Ends with Ctrl-C, or with the pipe that it prints to. */
+/** Follows the events until Ctrl-C, or until its output pipe closes. */
 async function follow(args: EventsArgs): Promise<void> {
   const ends = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ends.abort());
@@ -66,12 +66,12 @@ async function follow(args: EventsArgs): Promise<void> {
   const position = await newestPosition(client);
   const past = limit === 0 ? [] : (await readList<CommerceEvent>(client, pastOf(args, limit))).entries;
   const print = printStream(SHAPE, args);
-  // What came between the two readings comes with the stream.
+  // Events that came between the two readings come with the stream.
   for (const event of past.filter(({ id }) => comparePositions(id, position) <= 0).reverse()) print(event);
   await followEvents<CommerceEvent>(client, position, {
     async take(event) {
       if (isWanted(event, args)) print(event);
-      // The gateway cuts a stream that is not read, and it goes on behind what was printed.
+      // If the gateway cuts the unread stream, the next one begins behind the printed events.
       if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain', { signal: ends.signal });
     },
     note: (text) => process.stderr.write(`${text}\n`),
@@ -126,7 +126,7 @@ const SHAPE: Shape<CommerceEvent> = {
   },
 };
 
-/** Until the stream says otherwise, milliseconds. */
+/** Wait before a new connection until the stream sets another one, milliseconds. */
 const RETRY_MS = 2_000;
 
 /** An event as a gateway sends it; of a gateway of another release only the id is certain. */
@@ -135,15 +135,15 @@ interface FollowedEvent {
 }
 
 interface Following<Event> {
-  /** The next one is read when it is done with this. */
+  /** Takes an event; the next one is read when this resolves. */
   readonly take: (event: Event) => Promise<void>;
   /** Told once when the stream breaks, when it goes on, and when events are missing. */
   readonly note: (text: string) => void;
-  /** Ends it. */
+  /** Ends the following. */
   readonly signal: AbortSignal;
 }
 
-/** The id of the newest event, before which nothing is followed. Throws what the client throws. */
+/** The id of the newest event, behind which following begins. Throws what the client throws. */
 async function newestPosition(client: GatewayClient): Promise<string> {
   const { entries } = await readList<FollowedEvent>(client, { path: '/api/events', query: {}, limit: 1 });
   return entries[0]?.id ?? BEGINNING;
@@ -201,16 +201,16 @@ function eventOf<Event extends FollowedEvent>(data: string): Event | undefined {
   }
 }
 
-/** A frame that is not finished by then is not one of a gateway, characters. */
+/** Longest line in the stream of a gateway, characters. */
 const MAX_FRAME = 1_048_576;
 
-/** What a stream brings. `retryMs`: how long to wait before the next connection. */
+/** A part of a stream. `retryMs`: how long to wait before the next connection. */
 type StreamFrame =
   | { readonly kind: 'event'; readonly id: string; readonly data: string }
   | { readonly kind: 'comment'; readonly text: string }
   | { readonly kind: 'retry'; readonly retryMs: number };
 
-/** The frames in their order, each as soon as it is complete. @throws Error for an endless one */
+/** The frames in their order, each as soon as it is complete. @throws Error for an endless line */
 export async function* framesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<StreamFrame> {
   const decoder = new TextDecoder();
   let rest = '';

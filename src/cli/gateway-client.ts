@@ -13,16 +13,16 @@ import { bodyText, httpGet } from './http-get.ts';
 import { visible } from './output.ts';
 import { CONFIG_OPTION, UnavailableError, UsageError } from './program.ts';
 
-/** A page of 500 events, each with 2 KiB of data, is a tenth of it. */
+/** Largest answer, bytes: ten pages of 500 events, each with 2 KiB of data. */
 const MAX_ANSWER_BYTES = 16_777_216;
-/** The stream sends a heartbeat every 15 s; after three that are missing it is gone. */
+/** Longest silence of the stream, milliseconds: three heartbeats, one each 15 s, are missing. */
 const STREAM_SILENT_MS = 45_000;
-/** What a header may carry, and the longest token that the configuration takes. */
+/** The form of a token: visible characters, at most as many as the configuration takes. */
 const TOKEN = /^[!-~]{1,512}$/;
 /** Variables that may hold the token, the first one wins. */
 const TOKEN_VARIABLES = ['ACG_ADMIN_TOKEN', 'ADMIN_TOKEN'] as const;
 
-/** What the options of `addAccessOptions` read. */
+/** The values of the options of `addAccessOptions`. */
 export interface AccessArgs {
   readonly config?: string;
   readonly url?: string;
@@ -33,7 +33,7 @@ export interface AccessArgs {
 export interface GatewayClient {
   /** @throws UnavailableError; Error for a wrong token; UsageError for a refused parameter */
   list(path: string, query: Readonly<Record<string, string>>): Promise<JsonObject>;
-  /** The event stream, behind that event. Throws the same. */
+  /** The event stream behind an event. Throws the same as `list`. */
   stream(lastEventId: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
 }
 
@@ -41,13 +41,13 @@ interface Access {
   /** Without trailing slash. */
   readonly url: string;
   readonly token: string;
-  /** Where the token comes from, for messages. */
+  /** The source of the token, for messages. */
   readonly source: string;
   /** The host that the gateway serves, where it does not serve every one. */
   readonly host?: string;
 }
 
-/** Adds `--config`, `--url` and `--token-file`. There is no option for a token: others see it. */
+/** Adds `--config`, `--url` and `--token-file`; others would see a token in an option. */
 export function addAccessOptions(command: Command): Command {
   return command
     .option(...CONFIG_OPTION)
@@ -153,7 +153,7 @@ function jsonOf(text: string): Json | undefined {
 /** Most entries that a gateway gives at once. */
 const PAGE = 500;
 
-/** What is read of a list. */
+/** A list, and the part of it that is read. */
 interface Reading<Entry> {
   readonly path: '/api/receipts' | '/api/events';
   readonly query: Readonly<Record<string, string>>;
@@ -162,7 +162,7 @@ interface Reading<Entry> {
   readonly isWanted?: (entry: Entry) => boolean;
 }
 
-/** The entries, and where older ones that were wanted as well begin. */
+/** The entries that were read, and the cursor of older ones that are wanted too. */
 interface ReadEntries<Entry> {
   readonly entries: readonly Entry[];
   readonly nextCursor?: string;

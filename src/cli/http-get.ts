@@ -30,9 +30,9 @@ interface GetOptions {
 }
 
 /**
- * The head of the answer, whatever its status; redirects are not followed. Its body is read, or
- * destroyed. `url` has no credentials: messages name its origin.
- * @throws UnavailableError when none comes
+ * Resolves with the answer, whatever its status; redirects are not followed. The caller reads or
+ * destroys its body. `url` has no credentials: messages name its origin.
+ * @throws UnavailableError when no answer comes
  */
 export async function httpGet(
   url: string,
@@ -78,6 +78,6 @@ export function unanswered(url: string, cause: unknown): UnavailableError {
 /** Why a connection gave no answer, or not all of it. */
 export function faultOf(cause: unknown): string {
   const { code = '', message } = (cause instanceof Error ? cause : new Error(String(cause))) as NodeJS.ErrnoException;
-  // Of several addresses of a name, the error has a code and no message.
+  // The error of a name with several addresses has a code and no message.
   return FAULTS[code] ?? FAULTS[message] ?? (message || code);
 }

@@ -28,7 +28,7 @@ const MANIFEST_FILE = /\.(?:ya?ml|json)$/;
 interface InjectedPod {
   readonly workload: Workload;
   readonly pod: Pod;
-  /** Where the pod differs from what was read, as JSON pointers. */
+  /** JSON pointers to the changes of the pod. */
   readonly changed: readonly string[];
 }
 
@@ -110,7 +110,7 @@ function readDocuments(name: string, text: string): readonly ManifestDocument[] 
   }
 }
 
-/** Says what there is to say on stderr; undefined when a pod was refused. */
+/** Prints warnings and refusals on stderr; undefined when a pod was refused. */
 function report(results: readonly Injected[], options: InjectionOptions): readonly InjectedPod[] | undefined {
   const say = (kind: string, text: string): unknown => process.stderr.write(`${kind}: ${text}\n`);
   const objects = results.flatMap(({ object }) => objectsIn(object));
@@ -140,7 +140,7 @@ function report(results: readonly Injected[], options: InjectionOptions): readon
   return refused ? undefined : injected;
 }
 
-/** `doubts`: labels that look like a wish and are none: their pods would run without a gateway. */
+/** `doubts`: labels that look like the opt-in and are none: their pods run without a gateway. */
 function checked(injected: readonly InjectedPod[], doubts: readonly string[]): number {
   const differing = injected.filter(({ changed }) => changed.length > 0);
   for (const { workload, changed } of differing)

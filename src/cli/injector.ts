@@ -49,7 +49,7 @@ function settingsOf(args: InjectorArgs): InjectorSettings {
     clientAuthority: clientCa,
     clientName,
     namespace: label(args.namespace, 'namespace'),
-    // None: every address, also where the machine has no IPv6.
+    // Undefined: every address, also where the machine has no IPv6.
     host: args.host,
     port: wholeNumber(args.port, 'port', 0, 65_535),
     managementPort: wholeNumber(args.managementPort, 'management-port', 0, 65_535),

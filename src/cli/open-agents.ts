@@ -11,7 +11,7 @@ import { openStore } from '../store/open.ts';
 import { type Log, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom, PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 
-/** What opens store and rail; a test build that must fail visibly brings its own. */
+/** Functions that open store and rail; a test build that must fail visibly brings its own. */
 export interface Openers {
   readonly openStore: typeof openStore;
   readonly createRail: typeof createRail;
@@ -60,13 +60,13 @@ export async function openAgents(
     /** Listens at the configured address. */
     async listen(): Promise<AddressInfo> {
       const at = await listenAt(agents, 'server', address);
-      // The same one again after a drain, also where any free one was taken.
+      // `listenAgain` takes the same port after a drain, also where the system chose it.
       address.port = at.port;
       return at;
     },
     /** Listens again where it listened before. */
     listenAgain: () => listenAt(agents, 'server', address),
-    /** Takes over what of the listener a configuration decides. */
+    /** Takes over the listener settings of another configuration. */
     follow(next: GatewayConfig): void {
       followed = next;
     },
@@ -120,8 +120,8 @@ export async function listenAt(
 }
 
 /**
- * Last opened, first closed; also when opening failed half-way, or a listener without its sibling
- * would keep on answering.
+ * Closes the parts, the last opened first; also when opening failed half-way, because an open
+ * listener would keep on answering.
  */
 export async function closed(opened: Opened, log: Log): Promise<void> {
   let mayLinger = false;
@@ -131,6 +131,6 @@ export async function closed(opened: Opened, log: Log): Promise<void> {
     } catch (error) {
       log.warn({ err: error }, 'closing failed');
     }
-  // Not before the caller has logged its last lines and set the exit code.
+  // Exits after the caller has logged its last lines and set the exit code.
   if (mayLinger) setImmediate(() => process.exit());
 }

@@ -3,7 +3,7 @@
 import { styleText } from 'node:util';
 import { type Command, Option } from 'commander';
 
-/** Where it goes; `process.stdout` is one. */
+/** The output of a command; `process.stdout` is one. */
 export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean;
@@ -11,7 +11,7 @@ export interface Output {
   hasColors?(): boolean;
 }
 
-/** What the options of `addFormatOptions` read. */
+/** The values of the options of `addFormatOptions`. */
 export interface FormatArgs {
   readonly json?: boolean;
   readonly csv?: boolean;
@@ -27,7 +27,7 @@ interface Column<Row> {
   /** Numbers stand at the right. */
   readonly right?: boolean;
   readonly style?: (row: Row) => Style | undefined;
-  /** Characters that most values fit in: of rows that come one by one, none knows the widest. */
+  /** Characters that most values fit in, for rows that are printed one by one. */
   readonly width?: number;
 }
 
@@ -45,12 +45,12 @@ export function members<Name extends string>(
   return Object.fromEntries(names.map((name) => [name, (row) => row[name]]));
 }
 
-/** A whole list, with what only one of the formats has. */
+/** A whole list, with the parts that only one of the formats has. */
 interface List<Row> {
   readonly rows: readonly Row[];
   /** JSON prints it instead of the rows. */
   readonly document: object;
-  /** What a terminal is told where there are no rows. */
+  /** The line on a terminal where there are no rows. */
   readonly none: string;
 }
 
@@ -111,7 +111,7 @@ export function printWhole(document: object, { json }: Pick<FormatArgs, 'json'>,
     out.write(`${styled('dim', name.padEnd(width), out)}${GAP}${visible(String(value))}\n`);
 }
 
-/** A text of a peer without anything that a terminal would act on; such characters are spelled. */
+/** A text of a peer, in which the characters are spelled that a terminal would act on. */
 export function visible(text: string): string {
   return text.replace(UNPRINTABLE, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
 }
@@ -135,7 +135,7 @@ function inOneLine(row: unknown): string {
   return spelled(JSON.stringify(row));
 }
 
-/** JSON spells only some of these characters by itself. Between members line ends may stand. */
+/** JSON escapes only some of these characters by itself. Line ends between members stay. */
 function spelled(json: string): string {
   return json.replace(UNPRINTABLE, (char) =>
     char === '\n' ? char : Array.from(char.split(''), (unit) => `\\u${hex4(unit.charCodeAt(0))}`).join(''),

@@ -9,9 +9,9 @@ import { ConfigError } from '../problems/problem.ts';
 /** A command as the list of all has it. */
 interface CommandEntry {
   readonly name: string;
-  /** What it does, in one line of the list. */
+  /** The line of the list. */
   readonly summary: string;
-  /** Its definition. Loaded when it is asked for: a check of a file needs no web server. */
+  /** Loads the definition of the command: a check of a file needs no web server. */
   load(): Promise<Command>;
 }
 
@@ -21,7 +21,7 @@ export interface CommandGroup {
   readonly commands: readonly CommandEntry[];
 }
 
-/** What runs where no command is named. */
+/** The command that runs where none is named. */
 const DEFAULT_COMMAND = 'serve';
 /** Commands that run until they are stopped, and end in order. */
 const RUNNING: ReadonlySet<string> = new Set([DEFAULT_COMMAND, 'dev', 'injector']);
@@ -99,7 +99,7 @@ export function defineCommand(name: string, about: string, example: string): Com
     .configureOutput(faultsOf(name));
 }
 
-/** The same for a command that is nothing without one of its subcommands. */
+/** The definition of a command that needs one of its subcommands. */
 export function defineCommandGroup(name: string, about: string, example: string): Command {
   const group = defineCommand(name, about, example).usage('<command> [options]').argument('[words...]');
   return group.action(([unknown]: readonly string[]) => {
@@ -112,7 +112,7 @@ export function defineCommandGroup(name: string, about: string, example: string)
   });
 }
 
-/** A subcommand, which `acg <name of the group> <name>` runs. The list shows its first clause. */
+/** A subcommand, run by `acg <group> <name>`; the list has the first clause of `about`. */
 export function addSubcommand(group: Command, name: string, about: string, example: string): Command {
   const whole = `${group.name()} ${name}`.replace(/^acg /, '');
   return usual(group.command(name), about, example)
@@ -136,7 +136,7 @@ function faultsOf(name: string) {
   };
 }
 
-/** The option that every command has which reads the configuration. */
+/** The option of every command that reads the configuration. */
 export const CONFIG_OPTION = ['-c, --config <file>', 'else AGENT_COMMERCE_CONFIG, else config.yaml'] as const;
 
 /** Resolves at SIGTERM or SIGINT; a second signal ends the process at once. */
@@ -166,7 +166,7 @@ function faultLine(text: string): string {
 /** The exit codes of every command; those from 64 on are of sysexits.h. */
 const EXIT_CODES = {
   done: 0,
-  /** It ran, and what it was asked for is not so, or failed. */
+  /** The command ran, and its check or its work failed. */
   failed: 1,
   /** The command line is wrong. */
   usage: 64,
@@ -225,7 +225,7 @@ export async function exitWith(command: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The exit code of what was thrown, and its line; none where it was printed already. */
+/** The exit code of an error, and its line; none where the line was printed already. */
 function endOf(thrown: unknown): { readonly code: number; readonly line?: string } {
   // Help, version and faults of options; commander has printed them.
   if (thrown instanceof CommanderError) return { code: thrown.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.usage };
@@ -251,7 +251,7 @@ export function wholeNumber(text: string, option: string, least: number, most: n
   return read;
 }
 
-/** ISO 8601 in milliseconds, without a time of day midnight UTC; undefined for any other text. */
+/** ISO 8601 in milliseconds, midnight UTC without a time of day; undefined for any other text. */
 export function isoMilliseconds(text: string): number | undefined {
   const read = ISO_8601.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(read) ? undefined : read;

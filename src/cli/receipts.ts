@@ -80,7 +80,7 @@ async function oneReceipt(id: string, args: ReceiptsArgs): Promise<void> {
   else printWhole(receipt, args);
 }
 
-/** The list goes on behind an id, so the receipt is the first one behind the id after its own. */
+/** A page begins behind its cursor, so the receipt is the first one behind the id after its own. */
 async function findReceipt(client: GatewayClient, id: string): Promise<Receipt | undefined> {
   const { entries } = await readList<Receipt>(client, {
     path: '/api/receipts',
@@ -90,12 +90,12 @@ async function findReceipt(client: GatewayClient, id: string): Promise<Receipt |
   return entries.find((receipt) => receipt.id === id);
 }
 
-/** Among the last twelve digits, which are random: that all are f does not happen. */
+/** Adds 1 to the last digit that is no f. It is one of the last twelve, which are random. */
 function nextId(id: string): string {
   return id.replace(/[0-9a-e]f*$/, (digits) => (BigInt(`0x${digits}`) + 1n).toString(16).padStart(digits.length, '0'));
 }
 
-/** What became of what a receipt is for, in the words of the runbook. */
+/** The state of the purchase of a receipt, in the words of the runbook. */
 function stateOf({ delivered, payment, refund, metadata = {} }: Receipt): string {
   if (delivered) return 'delivered';
   if (payment?.status === 'unknown') return 'payment unknown';

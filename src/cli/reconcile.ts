@@ -29,7 +29,7 @@ import type { Store } from '../store/documents/store.ts';
 import { CONFIG_OPTION, defineCommand, isoMilliseconds, UsageError } from './program.ts';
 import { requireStoreFile, withStore, withStoreAndNode } from './with-store.ts';
 
-/** The search without `--since`: as long as receipts can be found by their request. Seconds. */
+/** Reach of a search without `--since`, seconds: as long as receipts are found by their request. */
 const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;
 /** Receipts written at once; what was written before a failure stays. */
 const BATCH = 100;
@@ -72,7 +72,7 @@ interface ReconcileArgs {
 /**
  * Writes a receipt for every payment that the chain shows and the receipt book lacks, one JSON line
  * each on stdout; a second run finds nothing left to do. It may run while the gateways do: a
- * payment has one receipt, this never replaces a gateway's, and a gateway's replaces this.
+ * payment has one receipt; a gateway's replaces a rebuilt one, never the reverse.
  * @throws UsageError, ConfigError; Error when node or store do not answer
  */
 async function reconcile(args: ReconcileArgs): Promise<void> {
@@ -192,7 +192,7 @@ export function wasLost(
   return trimmed === undefined || id < trimmed.from || id > trimmed.to || paidMs > nowMs - RECORD_RETENTION_MS;
 }
 
-/** Writes what the store does not know; answers what that was. */
+/** Writes the receipts that the store does not have, and resolves with them. */
 async function added(store: Store, missing: readonly Receipt[]): Promise<readonly Receipt[]> {
   // A gateway may have written some meanwhile.
   const ids = new Set(await store.receipts.add(missing));
@@ -206,7 +206,7 @@ async function unknown({ receipts, ledger }: Store, batch: readonly Receipt[]): 
     const found = await receipts.page({ limit: 1, payment: replayKey });
     if (found.receipts.length > 0) continue;
     const state = (await ledger.read(replayKey))?.state;
-    // Its receipt was dropped for the bounds of the book.
+    // The receipt was dropped for the bounds of the book.
     if (state === 'delivered') continue;
     if (state === 'refused') process.stderr.write(`warning: ${replayKey} was refused, and the chain shows it paid\n`);
     missing.push(receipt);

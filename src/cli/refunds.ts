@@ -7,7 +7,7 @@ import { type AccessArgs, addAccessOptions, openGatewayClient, readList } from '
 import { addFormatOptions, type FormatArgs, members, printList, type Shape } from './output.ts';
 import { addSubcommand, defineCommandGroup } from './program.ts';
 
-/** Of any asset that can be configured: sums are exact. */
+/** Most decimals of an asset that can be configured, so that sums are exact. */
 const MOST_DECIMALS = 36;
 
 /** A payment to send back. */
@@ -15,7 +15,7 @@ interface Refund {
   readonly receiptId: string;
   readonly resourceId: string;
   readonly requestId: string;
-  /** To whom. */
+  /** The receiver of the refund. */
   readonly payer: string;
   /** Display units. */
   readonly amount: string;
@@ -26,16 +26,16 @@ interface Refund {
   readonly transaction: string;
   /** Why nothing was delivered, an error code of the gateway. */
   readonly reason?: string;
-  /** Since when it is due, ISO 8601. */
+  /** The time since which the refund is due, ISO 8601. */
   readonly dueSince: string;
   readonly settledAt: string;
-  /** Present while it is being sent. */
+  /** Present while the refund is being sent. */
   readonly status?: NonNullable<Receipt['refund']>['status'];
-  /** What to find out before it is sent. */
+  /** The question to answer before the refund is sent. */
   readonly first?: string;
 }
 
-/** What is due of one asset. */
+/** The sum of the refunds in one asset. */
 interface Sum extends Pick<Refund, 'amount' | 'currency' | 'network' | 'asset'> {
   readonly refunds: number;
 }
@@ -70,7 +70,7 @@ async function listRefunds(args: AccessArgs & FormatArgs): Promise<void> {
     process.stderr.write(`undelivered without a refund due: ${others}, which acg receipts --undelivered lists\n`);
 }
 
-/** None where the buyer may still collect, or where nothing shows that it was paid. */
+/** The refund of a receipt; none where the buyer may still collect, or nothing shows a payment. */
 function refundOf({ id, resourceId, requestId, at, payment, refund, metadata = {} }: Receipt): readonly Refund[] {
   if (payment === undefined || metadata.refundDue !== true) return [];
   const { payer, amount, currency, network, asset, externalReference, settledAt } = payment;

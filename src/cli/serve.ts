@@ -76,7 +76,7 @@ export async function serve(args: { readonly config?: string }, openers?: Opener
 function configured(args: { readonly config?: string }) {
   try {
     const source: ConfigSource = { path: args.config, env: process.env };
-    // What is sold is compiled where it is served.
+    // `createGateway` compiles the catalogue.
     return { source, ...checkedStart(source, () => undefined) };
   } catch (error) {
     notStarted(createLog('info', []), error);

@@ -9,12 +9,12 @@ import type { Store } from '../store/documents/store.ts';
 import { openStore } from '../store/open.ts';
 import { NoInputError, UnavailableError } from './program.ts';
 
-/** What a store is opened from. */
+/** The settings that a store is opened from. */
 type StoreSettings = Pick<GatewayConfig, 'storage' | 'merchant'>;
 
 /**
- * For commands that only look at what is there: an embedded store that is not there would be made,
- * and a wrong path would look like a shop that owes nothing.
+ * Refuses a missing embedded store: opening would make one, and a wrong path would look like a shop
+ * that owes nothing.
  * @throws NoInputError
  */
 export function requireStoreFile({ storage: { engine } }: Pick<StoreSettings, 'storage'>): void {

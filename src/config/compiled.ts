@@ -7,7 +7,7 @@ import { Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { ConfigDocument } from './document/document.ts';
 
-// Making the generated code smaller takes a third of the time, and it runs once or twice.
+// `optimize` would take a third of the time, and the generated code runs once or twice.
 export const matchesSchema = createConfigEngine({ optimize: false }).compile<ConfigDocument>(schema);
 
 /** @param code Whether to produce source text as well, for the bundle. */
@@ -15,9 +15,9 @@ export function createConfigEngine(code: CodeOptions = {}): Ajv2020 {
   return new Ajv2020({
     strict: true,
     useDefaults: true,
-    // Texts for editors and docs/configuration.md, and what other readers of the schema use.
+    // Keywords for editors, docs/configuration.md and other readers of the schema.
     keywords: ['markdownDescription', 'x-derived', 'x-form', 'x-reload'],
-    // A test compares the schema with its meta-schema; compiling that takes longer than the schema.
+    // A test checks the schema; compiling the meta-schema takes longer than the schema.
     validateSchema: false,
     // Conditions (if/then) name properties that their parent declares and types.
     strictTypes: false,

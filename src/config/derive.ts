@@ -31,7 +31,7 @@ const RESOURCES = schema.properties.resources;
 const KEY_PATH = 'payments.x402.facilitator.privateKey';
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** What a JSON Schema cannot express of a text, by the `x-form` of its key: why it is refused. */
+/** Checks of texts that a JSON Schema cannot express, by `x-form`; each returns the fault. */
 const FORMS: Readonly<Record<string, (text: string, document: ConfigDocument) => string | undefined>> = {
   text: textFault,
   url: (text) => urlFault(text, false),
@@ -46,12 +46,12 @@ const FORMS: Readonly<Record<string, (text: string, document: ConfigDocument) =>
 interface DocumentFacts {
   /** Paths whose value came out of a mounted file. */
   readonly fromFile: ReadonlySet<string>;
-  /** Of the file; undefined for a text. */
+  /** The folder of the file; undefined for a text. */
   readonly folder: string | undefined;
 }
 
 /**
- * Applies each rule where what it reads was accepted, so that one run names every problem.
+ * Applies each rule whose input was accepted, so that one run names as many problems as it can.
  * @throws ConfigError
  */
 export function deriveConfig(
@@ -106,7 +106,7 @@ export function deriveConfig(
   };
 }
 
-/** Checks what the schema accepted, so that one run names more problems. */
+/** Checks the form of each text that the schema accepted. */
 function checkForms(document: ConfigDocument, problems: ProblemList): void {
   eachText(document, (text, { 'x-form': form = '' }, path) => {
     const fault = FORMS[form]?.(text, document);
@@ -120,7 +120,7 @@ function urlFault(text: string, plain: boolean): string | undefined {
   return hostKind(reading.url) === 'forbidden' ? FORBIDDEN_HOST : undefined;
 }
 
-/** This pod only, unless allowed otherwise: the gateway must not be an opening to the network. */
+/** Refuses hosts outside this pod unless allowed: the gateway must be no way into the network. */
 function backendFault(text: string, { backend }: ConfigDocument): string | undefined {
   const fault = urlFault(text, true);
   if (fault !== undefined || hostKind(new URL(text)) === 'loopback') return fault;

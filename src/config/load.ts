@@ -32,14 +32,14 @@ export interface LoadedConfig {
 }
 
 /**
- * Opens nothing but the file itself and the mounted secrets that it names.
+ * Opens nothing but the file, and the secrets and certificates that it or a `_FILE` variable names.
  * @throws ConfigError with every problem
  */
 export function loadConfig(source: ConfigSource): GatewayConfig {
   return loadDocument(source).config;
 }
 
-/** The same with the document, which a later one is compared with. @throws ConfigError */
+/** Loads a configuration and its document, to compare a later one with. @throws ConfigError */
 export function loadDocument({ path, env }: ConfigSource): LoadedConfig {
   const file = configPath(path, env);
   return read(readConfigText(readConfigFile(file), file), env);
@@ -51,7 +51,7 @@ export function parseConfig(text: string, env: Environment): GatewayConfig {
 }
 
 /**
- * Runs checks of a configuration that was loaded; what they refuse gets its place in the file.
+ * Runs checks of a configuration that was loaded; a problem gets its place in the file.
  * @throws ConfigError
  */
 export function checkLoaded<Result>({ path, env }: ConfigSource, checks: () => Result): Result {
@@ -93,7 +93,7 @@ function withPlaces<Result>(checks: () => Result, place: (error: ConfigError) =>
   }
 }
 
-/** Says of a value that is not in the file where it is. */
+/** Names the source of each refused value that is not in the file. */
 function withOrigins({ problems }: ConfigError, origins: Origins): ConfigError {
   return new ConfigError(
     problems.map((problem) => {
@@ -112,9 +112,9 @@ const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor'
 interface Override {
   readonly name: string;
   readonly path: readonly [string, ...string[]];
-  /** Only when the document has this section: a token alone does not switch an adapter on. */
+  /** The section that the document must have: a token alone does not switch an adapter on. */
   readonly needs?: readonly string[];
-  /** What the override replaces: one store, not two. */
+  /** The section that the override removes: one store, not two. */
   readonly drops?: readonly string[];
 }
 
@@ -132,7 +132,7 @@ interface Chosen {
   readonly origin: string;
 }
 
-/** Where values come from that are not in the file, by their paths: a variable, a mounted file. */
+/** Sources of values that are not in the file, by their paths: a variable, a mounted file. */
 type Origins = ReadonlyMap<string, string>;
 
 /** The overrides that the environment sets; empty variables count as unset. */
@@ -222,7 +222,7 @@ export function expand(document: unknown, env: Environment, settled: Origins, pr
     }
     if (typeof value === 'string') return value.includes('${') ? insert(value) : value;
     if (value === null || typeof value !== 'object') return value;
-    // Copied only where something in it was replaced: most of a document are resources without.
+    // Copied only if a member was replaced: most of a document has no placeholder.
     let copy: Record<string, unknown> | unknown[] | undefined;
     for (const [name, member] of Object.entries(value)) {
       const key = Array.isArray(value) ? Number(name) : name;
@@ -246,8 +246,8 @@ function pathOf(steps: readonly Step[]): string {
 const INTEGER = /^-?(?:0|[1-9]\d*)$/;
 
 /**
- * Digits and `true` or `false` become a number and a boolean where the schema wants one; `wanted`:
- * what the text must be to become one. Every other text stays as it is.
+ * Digits and `true` or `false` become a number or a boolean where the schema wants one; `wanted`:
+ * the form that the text lacks for that. Other texts stay as they are.
  */
 function typedText(text: string, steps: readonly Step[]): { readonly value: unknown; readonly wanted?: string } {
   const node = schemaAt(steps);

@@ -1,7 +1,7 @@
 /**
  * A configuration that changes while the gateway runs: the files that it is read from, the watch
- * over them, and what changed between two documents. The schema marks with `x-reload: live` what a
- * running gateway takes over.
+ * over them, and the differences between two documents. The schema marks with `x-reload: live` the
+ * settings that a running gateway takes over.
  */
 
 import { createHash } from 'node:crypto';
@@ -19,11 +19,11 @@ import { type ConfigSource, OVERRIDES } from './load.ts';
 const FILE = /\$\{file:(\/[^}]*)\}/g;
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}/g;
 
-/** What a configuration would be read from now. */
+/** The files that a configuration is read from now. */
 interface Sources {
   /** Absolute paths, the configuration file first. */
   readonly files: readonly string[];
-  /** The same for the same content. A file that cannot be read counts as one of no content. */
+  /** Equal for the same files and contents; an unreadable file differs from an empty one. */
   readonly digest: string;
 }
 
@@ -64,9 +64,9 @@ export const POLL_MS = 10_000;
 const GATHER_MS = 100;
 
 /**
- * Calls `look` after changes in the directories, and now and then without one. Not the files are
- * watched: the kubelet puts a new directory in the place of the one that they are links into, and a
- * watch on a file ends with the first of these changes.
+ * Calls `look` after changes in the directories, and each `pollMs`. No file is watched: the kubelet
+ * replaces the directory that the files link into, and a watch on a file would end with the first
+ * of these changes.
  */
 export function watchDirectories(look: () => void, pollMs: number = POLL_MS) {
   const watches = new Map<string, FSWatcher>();
@@ -107,16 +107,16 @@ export function watchDirectories(look: () => void, pollMs: number = POLL_MS) {
   };
 }
 
-/** Keys that need a restart but for a part of them, and how that part is left out. */
+/** Keys that need a restart unless only their login changes, and the function that removes it. */
 const BUT_FOR_LOGINS: Readonly<Record<string, (value: unknown) => unknown>> = {
   'storage.redis.url': withoutRedisLogin,
   'payments.x402.facilitator.fallbacks': withoutLogins,
 };
 
-/** What changed, as paths of the document; never a value. */
+/** The changed settings, as paths of the document; never a value. */
 interface Changes {
   readonly changed: readonly string[];
-  /** Of these, what a running gateway cannot take over. */
+  /** Those of `changed` that a running gateway cannot take over. */
   readonly restart: readonly string[];
 }
 
@@ -129,7 +129,7 @@ export function changesBetween(before: ConfigDocument, after: ConfigDocument): C
   };
 }
 
-/** Where two values differ. Lists are compared as a whole. */
+/** The paths at which two values differ. Lists are compared as a whole. */
 function differing(
   steps: readonly string[],
   one: unknown,

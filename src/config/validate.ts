@@ -25,7 +25,7 @@ export function validateDocument(document: unknown, problems: ProblemList): docu
   return false;
 }
 
-/** A violation of the schema, and where it is: a mapping for what is missing or unknown in it. */
+/** A violation of the schema, and its place: for a missing or unknown member its mapping. */
 interface Violation {
   readonly error: ErrorObject;
   readonly keyword: string;
@@ -60,7 +60,7 @@ function violationOf(error: ErrorObject, document: object): Violation {
   return { error, keyword, data, parent, steps, path, above };
 }
 
-/** What makes the schema refuse other members as well, by the path of their mapping. */
+/** Mistakes for which the schema refuses other members too, by the path of their mapping. */
 interface Causes {
   /** Known keys that unknown ones were meant to be. */
   readonly meant: ReadonlyMap<string, ReadonlySet<string>>;
@@ -87,7 +87,7 @@ function causesIn(errors: readonly Violation[]): Causes {
   return { meant, deciding };
 }
 
-/** What goes when its cause is corrected, and what the schema needs only to say another thing. */
+/** Whether a violation goes with its cause, or only serves the schema to express another one. */
 function isConsequence(violation: Violation, { meant, deciding }: Causes): boolean {
   const { error, keyword, path } = violation;
   if (keyword === 'if' || error.propertyName !== undefined) return true;
@@ -99,7 +99,7 @@ function isConsequence(violation: Violation, { meant, deciding }: Causes): boole
   return error.schemaPath.includes('/oneOf/') || meant.get(path)?.has(String(error.params['missingProperty'])) === true;
 }
 
-/** The mapping one of whose members decides about this one. */
+/** The mapping whose member decides about this violation; undefined: none does. */
 function ownerOf({ error, keyword, path, above }: Violation): string | undefined {
   if (!/\/(?:then|else)\//.test(error.schemaPath)) return undefined;
   return keyword === 'required' ? path : above;
@@ -205,8 +205,8 @@ function wrongType(type: string, data: unknown, parent: SchemaNode): string {
 }
 
 /**
- * A key that is no name may be a key and a value without the space between them, and one without a
- * value may be a value in the wrong place: of these no more is told than a name.
+ * Tells no more of a key than a name: an odd key may be a key and a value without the space between
+ * them, and a key without a value may be a value in the wrong place.
  */
 function unknownKey(
   name: string,

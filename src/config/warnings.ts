@@ -23,7 +23,7 @@ const ROTATION_WARNINGS = {
     'server.adminTokenNext: the same token as server.adminToken, so nothing is rotated; set a new one or remove it',
 } as const;
 
-/** Each names its setting and never holds a configured value. */
+/** The warnings of an accepted configuration. Each names its setting and holds no secret. */
 export function configWarnings(config: GatewayConfig): readonly string[] {
   const { resources } = config;
   return [
@@ -121,7 +121,7 @@ function isInClear(url: string): boolean {
   return url.toLowerCase().startsWith('http:') && !isLoopbackUrl(url);
 }
 
-/** Warns where nothing that is safe to ask shows whether the backend answers. */
+/** Warns of a missing probe where silent calls show nothing of the backend. */
 function* probeWarnings({ backend, resources }: GatewayConfig) {
   const settlesAfter = resources.some(({ pricing }) => pricing.type === 'fixed' && pricing.settle === 'after');
   if (settlesAfter && backend.probePath === undefined)
@@ -168,7 +168,7 @@ export function mandatesSummary({
   return `ap2 mandates for ${asking} of ${resources.length} resources (issuers: ${ap2.issuers.length})`;
 }
 
-/** What happens to a payment that the chain shows and the store has lost. */
+/** Says how a payment ends that the chain shows and the store has lost. */
 export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string {
   if (x402 === undefined) return 'no payments';
   const { onStoreLoss, payToExclusive, rpcUrls, facilitator } = x402;

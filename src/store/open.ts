@@ -17,8 +17,7 @@ interface SealLog {
 }
 
 /**
- * Opens the configured engine. `epoch`: what an empty register of mandates begins with, by default
- * now.
+ * Opens the configured engine. `epoch`: the start of an empty register of mandates, by default now.
  * @throws Error when an embedded database cannot be used; a Redis that is down is no reason
  */
 export async function openStore(
@@ -51,9 +50,9 @@ async function openFile(options: Parameters<typeof SqliteModule.openSqliteStore>
 }
 
 /**
- * The store with everything sealed that a buyer sends, signs or is given: the engine behind it sees
- * opaque text. Without keys nothing is sealed, and what was sealed with keys that are gone counts
- * as unreadable, never as absent money.
+ * Seals the secrets of buyers in the ledger, so that the engine sees opaque values. Without keys
+ * nothing is sealed, and a value whose key is gone counts as unreadable: its payment is still
+ * there.
  */
 export function sealedStore(store: Store, keys: readonly SealingKey[], log: SealLog | undefined): Store {
   let ring = ringOf(keys);

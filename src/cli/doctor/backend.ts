@@ -10,7 +10,7 @@ import { type Check, type Finding, failed, passed, skipped, warned } from './che
 
 /** Longest wait for a connection or an answer, milliseconds. */
 const WAIT_MS = 3_000;
-/** From here on the service answers and does not work. */
+/** First status of a service that answers and does not work. */
 const SERVER_ERROR = 500;
 const START = 'start it, or correct backend.baseUrl';
 
@@ -41,7 +41,7 @@ async function probed(url: string, headers: Readonly<Record<string, string>>): P
   }
 }
 
-/** Without a probe no path is known to be free of charge and of consequences. */
+/** Only connects: without a probe no path is known to be free of charge and of consequences. */
 async function connected(origin: string): Promise<Finding> {
   try {
     await connection(origin);

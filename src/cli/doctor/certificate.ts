@@ -58,7 +58,7 @@ function certificateAt(url: string, ca: string | undefined): Promise<SeenCertifi
       ...{ host, port: Number(port || 443) },
       // An address is no name that a server could choose a certificate by.
       ...(isIP(host) === 0 ? { servername: host } : {}),
-      // Looked at here, and nothing is sent.
+      // `authorizationError` is read instead, and nothing is sent.
       rejectUnauthorized: false,
       ...(ca === undefined ? {} : { ca }),
     },

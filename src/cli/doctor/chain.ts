@@ -85,7 +85,7 @@ async function asset(rpc: Rpc, x402: X402Config): Promise<Finding | readonly Fin
   );
 }
 
-/** The relayer's account against what payments cost now. */
+/** Compares the relayer's balance with the present cost of payments. */
 async function gas(rpc: Rpc, { facilitator }: X402Config): Promise<readonly Finding[]> {
   if (facilitator.mode !== 'local') return [];
   const client = clientOver(rpc.call);

@@ -2,7 +2,7 @@
 
 import { inTime } from '../../time/time.ts';
 
-/** Longest time for one check, milliseconds: what it asks has shorter deadlines of its own. */
+/** Longest time for one check, milliseconds: its requests have shorter deadlines. */
 const DEADLINE_MS = 6_000;
 
 export const STATUSES = ['PASS', 'WARN', 'FAIL', 'SKIP'] as const;
@@ -14,7 +14,7 @@ export const STATUSES = ['PASS', 'WARN', 'FAIL', 'SKIP'] as const;
 export interface Finding {
   readonly status: (typeof STATUSES)[number];
   readonly message: string;
-  /** What to do, in the imperative. */
+  /** The action that helps, in the imperative. */
   readonly remedy?: string;
 }
 
@@ -23,7 +23,7 @@ export interface Check {
   readonly name: string;
   /** Checks that must have found something usable before. */
   readonly needs?: readonly string[];
-  /** What it throws is a finding of its own. */
+  /** Runs the check; an error becomes a finding. */
   run(): Promise<Finding | readonly Finding[]>;
 }
 
@@ -56,8 +56,8 @@ export function skipped(message: string): Finding {
 }
 
 /**
- * Runs all of them; findings in the order of the checks. `left`: told as checks end. `deadlineMs`:
- * shorter in tests.
+ * Runs all checks; findings in their order. `left`: gets the names of checks that still run.
+ * `deadlineMs`: shorter in tests.
  */
 export async function runChecks(
   checks: readonly Check[],

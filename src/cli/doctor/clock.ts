@@ -5,11 +5,11 @@ import { VALID_AFTER_SKEW_SECONDS } from '../../payments/x402/wire/proof.ts';
 import { httpGet } from '../http-get.ts';
 import { type Check, type Finding, failed, passed, skipped, warned } from './check.ts';
 
-/** Above it, a proof whose window begins now is refused, milliseconds. */
+/** Difference above which a proof is refused whose window begins now, milliseconds. */
 const WARN_MS = VALID_AFTER_SKEW_SECONDS * 1_000;
-/** Above it, the gateway takes no payment: the blocks of the chain contradict its clock. */
+/** Difference above which the gateway takes no payment: blocks contradict its clock. */
 const FAIL_MS = CLOCK_TOLERANCE_MS;
-/** A Date header has whole seconds: the clock behind it may be as much later. */
+/** Most that a clock is later than its Date header, which has whole seconds. */
 const DATE_GRAIN_MS = 1_000;
 const WAIT_MS = 3_000;
 const SET = "set the clock of this machine by a time service, and look at the peer's if only one differs";
@@ -17,7 +17,7 @@ const SET = "set the clock of this machine by a time service, and look at the pe
 /** A clock that was read. */
 interface ReadClock {
   readonly whose: string;
-  /** How far this machine is ahead of it, milliseconds; negative: behind. */
+  /** Milliseconds that this machine is ahead of the clock; negative: behind. */
   readonly aheadMs: number;
 }
 

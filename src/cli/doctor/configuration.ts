@@ -21,7 +21,7 @@ export function checkConfiguration(path: string | undefined, env: NodeJS.Process
     const { loaded, also: catalogue } = checkedStart({ path, env }, compileCatalogue);
     const { config } = loaded;
     const warnings = [...warningsOf(config), ...headWarnings(config, catalogue)];
-    // Each says what to do itself.
+    // Each warning says what to do, so it has no remedy.
     const findings = warnings.map((message): Finding => ({ status: 'WARN', message }));
     return {
       accepted: { config, catalogue },

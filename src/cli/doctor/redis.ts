@@ -101,7 +101,7 @@ export function checkRedis(settings: RedisSettings, merchantId: string, mode: De
   return { checks, close: () => redis?.disconnect() };
 }
 
-/** The error without what the client keeps in it. */
+/** Connects; resolves with the error, `redacted`, where that fails. */
 async function open(settings: RedisSettings): Promise<RedisClient | Error> {
   const redis = createClient(settings, { name: 'doctor' });
   let last: unknown;
@@ -124,7 +124,7 @@ function remedyOf({ message }: Error): string {
     : 'start it, or correct its address under storage.redis';
 }
 
-/** Where it is, without the login that a URL may hold. */
+/** The address of Redis, without the login that a URL may hold. */
 function placeOf(settings: RedisSettings): string {
   if ('sentinel' in settings) return `the primary ${settings.sentinel.name} of the sentinels`;
   if ('cluster' in settings) return 'the cluster';
@@ -176,16 +176,16 @@ function unknown(setting: string): Finding {
   return skipped(`the server does not show ${setting}: look it up at who runs it`);
 }
 
-/** An end that is no change, because the key has an earlier one, milliseconds. */
+/** An end so late that PEXPIREAT with LT changes nothing, milliseconds. */
 const FAR_MS = 10_000_000_000_000;
 const SCRIPT = 'return 1';
-/** The digest of a script that no server has: it is looked for behind the check of rights. */
+/** The digest of a script that no server has; servers look for it after the check of rights. */
 const UNKNOWN_SHA = '0'.repeat(40);
 const WRITE = '+set';
 
 type Words = readonly [command: string, ...words: (string | number)[]];
 
-/** What no key is needed for. */
+/** Commands without a key, by the right that they need. */
 const OF_SERVER: Readonly<Record<string, Words>> = {
   '+ping': ['PING'],
   '+info': ['INFO', 'server'],
@@ -197,8 +197,8 @@ const OF_SERVER: Readonly<Record<string, Words>> = {
 };
 
 /**
- * The key holds a text while these are tried, so that commands for other types end with an error
- * behind the check of rights, and change nothing.
+ * Commands with a key, by the right that they need. The key holds a text, so that commands for
+ * other types fail after the check of rights, and change nothing.
  */
 const OF_KEY: Readonly<Record<string, (key: string) => Words>> = {
   [WRITE]: (key) => ['SET', key, '1', 'PX', KEEP_MS],
@@ -221,12 +221,12 @@ const OF_KEY: Readonly<Record<string, (key: string) => Words>> = {
   '+del': (key) => ['DEL', key],
 };
 
-/** Those of docs/redis.md but AUTH and QUIT, which a connection shows. */
+/** The rights of docs/redis.md but AUTH and QUIT, which a connection shows. */
 export const TRIED_RIGHTS: readonly string[] = [...Object.keys(OF_SERVER), ...Object.keys(OF_KEY)];
 
 /**
- * What the user of this connection lacks, in the words of ACL SETUSER. `key`: a free one of the
- * merchant.
+ * The rights that the user of this connection lacks, in the words of ACL SETUSER. `key`: a free one
+ * of the merchant.
  * @throws StoreError when the server does not answer
  */
 async function missingRights(redis: RedisClient, key: string): Promise<readonly string[]> {
@@ -237,13 +237,13 @@ async function missingRights(redis: RedisClient, key: string): Promise<readonly 
     const refusal = await refusalOf(redis, words(key));
     if (refusal === 'key') return [...missing, `~${key.slice(0, key.indexOf('}') + 1)}:*`];
     if (refusal === 'command') missing.push(right);
-    // Without the text under the key the others would write.
+    // Without the text under the key the next commands would write.
     if (refusal === 'command' && right === WRITE) return missing;
   }
   return missing;
 }
 
-/** What is not allowed; any other reply comes from behind the check of rights. */
+/** The refused part, if any; other replies come after the check of rights. */
 async function refusalOf(redis: RedisClient, [command, ...words]: Words): Promise<'command' | 'key' | undefined> {
   try {
     await answered(redis.call(command, ...words));

@@ -16,10 +16,10 @@ const MOST_NAMED = 5;
 const OLDER =
   'restart it with this configuration; acg_config_outdated and the log line "config rejected" tell why it was not read';
 
-/** Public documents of what listens at the address of the configuration. */
+/** Public documents of the server at the address of the configuration. */
 type Published = { readonly discovery: Json; readonly resources: Json } | 'nothing' | 'stranger';
 
-/** Asks at most once. */
+/** Asks the gateway at most once. */
 export function runningGateway(config: GatewayConfig): { readonly check: Check; isServed(): Promise<boolean> } {
   let asked: Promise<Published> | undefined;
   const published = (): Promise<Published> => {
@@ -80,7 +80,7 @@ function differingFacts({ merchant, x402 }: GatewayConfig, discovery: Json): rea
   });
 }
 
-/** What is sold, and for how much. */
+/** The differences in resources and prices. */
 function differingResources({ resources }: GatewayConfig, listed: ReadonlyMap<string, string>): readonly string[] {
   const own = new Map(resources.map(({ id, pricing }) => [id, priceOf(pricing)]));
   return [...new Set([...own.keys(), ...listed.keys()])].flatMap((id) => {
@@ -97,7 +97,7 @@ function resourcesIn(document: Json): ReadonlyMap<string, string> {
   return new Map(
     listed.filter(isObject).map(({ id = '', pricing }) => [
       String(id),
-      // Of another release it may be any price, which then differs.
+      // A gateway of another release may list any price, which then differs.
       isObject(pricing) ? priceOf(pricing as ListedResource['pricing']) : 'unknown',
     ]),
   );

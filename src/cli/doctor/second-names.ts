@@ -1,4 +1,4 @@
-/** The check of second names: whether the backend serves what is sold under a name that passes. */
+/** The check of second names: whether the backend serves a sold path under a name that passes. */
 
 import { hash } from 'node:crypto';
 import { openRoutes, operationsOf, type RouteSettings, samplePath } from '../../app/open-routes.ts';
@@ -29,8 +29,8 @@ const FIXED_QUERIES = ['/index.php?', '/_next/image?w=640&q=75&url=', '/_image?h
 type Fields = Readonly<Record<string, string>>;
 
 /**
- * Requests names that pass, with GET, as every stranger may. What is sold is requested only where
- * such a name is answered, to compare the two. Without passthrough there is nothing to look at.
+ * Requests names that pass, with GET, as every stranger may. A sold path is requested only where
+ * such a name is answered, to compare the answers. Without passthrough there is nothing to look at.
  */
 export function checkSecondNames(config: RouteSettings, catalogue: Catalogue): readonly Check[] {
   if (config.backend.passthrough === undefined) return [];
@@ -102,7 +102,7 @@ function elsewhere(target: string, template: string): string {
   return templatePath(target).split('/').with(Math.max(at, 1), UNKNOWN).join('/');
 }
 
-/** Asks each target once. Answers are sums of bodies that came with a 2xx; undefined: none came. */
+/** Asks each target once. Answers are digests of bodies with a 2xx; undefined: none came. */
 function openAsking(origin: string) {
   const signal = AbortSignal.timeout(TIME_MS);
   const answers = new Map<string, Promise<string | undefined>>();

@@ -17,7 +17,7 @@ const TIME_MS = 5_000;
 const SILENT_MS = 2_000;
 const FIRST_ERROR = 400;
 
-/** Requests each operation with GET once, with its example input; others may change something. */
+/** Requests operations with GET once, with example inputs; other methods may change something. */
 export function checkSoldPaths(
   { backend, resources }: Pick<GatewayConfig, 'backend' | 'resources'>,
   catalogue: Catalogue,

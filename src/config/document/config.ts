@@ -12,7 +12,7 @@ import type { Rate } from '../../server/limits/rates.ts';
 import type { StorageConfig } from '../../store/port/settings.ts';
 import type { ConfigDocument } from './document.ts';
 
-/** What is derived; the rest is as in the document, whose schema tells what each key means. */
+/** The derived configuration. Members without a comment are as in the document and its schema. */
 export interface GatewayConfig {
   /** URLs without trailing slashes. */
   readonly merchant: ConfigDocument['merchant'];
@@ -32,9 +32,9 @@ export interface GatewayConfig {
     readonly headers: Readonly<Record<string, string>>;
     /** A path of the backend that may be requested without payment, prefix included. */
     readonly probePath: string | undefined;
-    /** Undefined: what is not sold does not pass. */
+    /** Undefined: unsold paths do not pass. */
     readonly passthrough: PassthroughSettings | undefined;
-    /** Headers of a call in place that the backend gets, and that are part of what is bought. */
+    /** Headers of a call in place that the backend gets, and that belong to the purchase. */
     readonly originHeaders: readonly OriginHeader[];
   };
   readonly storage: StorageConfig;
@@ -54,6 +54,6 @@ export interface GatewayConfig {
     /** Of each client; undefined: no rate limit. */
     readonly rate: Rate | undefined;
   };
-  /** What must never stand in an answer or a line of the log. */
+  /** Values that must never stand in an answer or a line of the log. */
   readonly secrets: readonly string[];
 }

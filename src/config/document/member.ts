@@ -34,7 +34,7 @@ export interface SchemaNode {
 
 const ROOT = schema as SchemaNode;
 const SHARED = schema.$defs as unknown as Readonly<Record<string, SchemaNode>>;
-/** Of what an operator may write freely, such as the schema of an input. */
+/** The schema of values that an operator may write freely, such as the schema of an input. */
 const FREE: SchemaNode = {};
 
 /** Undefined for a member that the schema does not know. */
@@ -93,8 +93,8 @@ function namesBelow({ properties = {}, additionalProperties, items }: SchemaNode
 }
 
 /**
- * What of a key may be told. One that the schema does not name may be a piece of a value, and most
- * likely is where it has no value itself (`bare`).
+ * The part of a key that a message may quote. A key that the schema does not name may be a piece of
+ * a value, most likely if it has no value itself (`bare`).
  */
 export function toldName(name: string, bare: boolean): string {
   if (NAMES.has(name)) return name;
@@ -110,8 +110,8 @@ const SHORTEST_KEY_IN_PATH = 16;
 export const KEY_TEXT = /^[A-Za-z0-9+/_-]{43}=?$/;
 
 /**
- * Every value that the schema marks with `writeOnly`, in each spelling that a message may use.
- * Nothing of it is logged on purpose; the log masks it as a last resort.
+ * The values that the schema marks with `writeOnly`, but for short ones, in each spelling that a
+ * message may use. None is logged on purpose; the log masks them as a last resort.
  */
 export function secretsIn(document: unknown): readonly string[] {
   const found = new Set<string>();

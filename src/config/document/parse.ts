@@ -13,7 +13,7 @@ export const MAX_CONFIG_DEPTH = 64;
 /** The configuration file unless an argument or the environment names one. */
 const DEFAULT_CONFIG_PATH = 'config.yaml';
 
-/** What the commonest codes of the system mean. */
+/** Meanings of the commonest error codes of the system. */
 const UNREADABLE: Readonly<Record<string, string>> = {
   ENOENT: ': there is no such file',
   EACCES: ': this user has no right to read it',
@@ -36,8 +36,8 @@ export function readConfigFile(path: string): string {
 }
 
 /**
- * Reads a regular UTF-8 file of bounded size; `fault` makes the caller's error of a message that
- * goes on behind the path, and of the place of a byte.
+ * Reads a regular UTF-8 file of bounded size; `fault` makes the caller's error from a message that
+ * follows the path, and from the place of a wrong byte.
  */
 export function readBoundedFile(
   path: string,
@@ -78,7 +78,7 @@ export const MAX_YAML_BYTES = 1_048_576;
 export interface ReadDocument {
   readonly value: unknown;
   readonly text: string;
-  /** As it was named; undefined for a text that is no file. */
+  /** The name of the file as given; undefined for a text that is no file. */
   readonly file: string | undefined;
   /** In the order of the text. */
   readonly members: () => Iterable<Member>;
@@ -86,7 +86,7 @@ export interface ReadDocument {
 
 /** A key of a mapping or an item of a list, behind the member that it is in. */
 interface Member {
-  /** How many members it is in. */
+  /** The number of members that it is in. */
   readonly depth: number;
   readonly key: string | number;
   /** UTF-16 code units. */
@@ -98,9 +98,9 @@ interface Member {
 }
 
 /**
- * One YAML 1.2 or JSON document as plain values. Refused: duplicate keys, keys that are no
- * strings, tags, several documents, and aliases, because a few lines of them expand to gigabytes.
- * `file`: what places call it.
+ * One YAML 1.2 or JSON document as plain values. Refused: duplicate keys, keys that are no strings,
+ * tags, several documents, and aliases, because a few lines of them expand to gigabytes. `file`:
+ * its name in the places of problems.
  * @throws ConfigError for a text that is no such document
  */
 export function readConfigText(text: string, file?: string): ReadDocument {
@@ -128,8 +128,8 @@ interface Reading extends Pick<ReadDocument, 'value' | 'members'> {
 }
 
 /**
- * A JSON object; undefined for what the YAML parser has to read. It reads JSON as well, but too
- * slowly for thousands of resources that a program writes.
+ * Reads a JSON object; undefined for a text that the YAML parser has to read. That parser reads
+ * JSON too, but too slowly for thousands of resources that a program writes.
  */
 function readJson(text: string): Reading | undefined {
   const mustBeJson = Buffer.byteLength(text) > MAX_YAML_BYTES;
@@ -164,7 +164,7 @@ function readYaml(text: string): Reading {
 }
 
 function faultsOf(members: () => Generator<Member>): readonly Fault[] {
-  // Most texts have none: their paths are not written.
+  // Most texts have no fault: the paths of their members are not made.
   if (!members().some(({ fault }) => fault !== undefined)) return [];
   return [...withPaths(members())].flatMap(({ path, fault, offset }) =>
     fault === undefined ? [] : [{ path, message: fault, offset }],
@@ -172,8 +172,8 @@ function faultsOf(members: () => Generator<Member>): readonly Fault[] {
 }
 
 /**
- * `path`: as it may be told; `whole`: with the whole key of the member itself. `among`: what is in
- * a member of another path is left out.
+ * `path`: with keys as `toldName` quotes them; `whole`: with the member's own key in full. `among`:
+ * members below other paths are left out.
  */
 function* withPaths(members: Iterable<Member>, among?: ReadonlySet<string>) {
   const above: (string | undefined)[] = [''];
@@ -202,7 +202,7 @@ function endOfLexeme(text: string, start: number): number {
   return LITERAL.test(text) ? LITERAL.lastIndex : start + 1;
 }
 
-/** Of a well-formed JSON text. What is nested too deeply is left out: it is refused as a whole. */
+/** Members of a well-formed JSON text, but for those nested too deeply: `expand` refuses them. */
 function* jsonMembers(text: string): Generator<Member> {
   const open: { readonly names: Set<string>; key: string | number | undefined; offset: number }[] = [];
   for (let offset = 0, end = 0; offset < text.length; offset = end) {
@@ -248,7 +248,7 @@ function* yamlMembers(node: unknown, depth = 0, name: Member['key'] = 'document'
   }
 }
 
-/** The same problems with their places in a text, in its order; what is in no text comes last. */
+/** The problems with their places in a text, in its order; those without a place come last. */
 export function placed({ problems }: ConfigError, { text, file, members }: ReadDocument): ConfigError {
   // A missing member has the place of the nearest mapping above it.
   const candidates = problems.map(({ path }) => [path, ...pathsAbove(path).toReversed()]);
@@ -265,7 +265,7 @@ export function placed({ problems }: ConfigError, { text, file, members }: ReadD
   return new ConfigError(places.toSorted(inTextOrder));
 }
 
-/** Or else of something beside it, such as an environment variable. */
+/** Whether a problem is of the document, and not, for example, of an environment variable. */
 function isOfDocument(path: string): boolean {
   return path === 'document' || schemaAt([path.replace(/[.[].*/s, '')]) !== undefined;
 }
@@ -353,7 +353,7 @@ const CAUSES: readonly (readonly [cause: RegExp, message: string])[] = [
   [/^/, 'this does not belong here; a comma, a quote or a bracket is missing before it, or is too much'],
 ];
 
-/** Faults behind which a text is read as it was meant; behind any other one faults are guesses. */
+/** Faults that leave the rest of a text readable; behind any other fault, faults are guesses. */
 const LOCAL = /^(?:BAD_COLLECTION_TYPE|BAD_DQ_ESCAPE|BAD_SCALAR_START|NON_STRING_KEY|TAG_RESOLVE_FAILED)$/;
 
 /** The faults of the parser in words, up to the first that makes the rest unreadable. */
@@ -372,7 +372,7 @@ function yamlFaults(
   });
 }
 
-/** Where the innermost text or pair of brackets begins that reaches an offset. */
+/** The beginning of the innermost text or pair of brackets that reaches an offset. */
 function startOf(document: Document, offset: number): number {
   let start = offset;
   visit(document, {

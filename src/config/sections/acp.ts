@@ -65,12 +65,12 @@ export function deriveAcp(
   };
 }
 
-/** A client's token must not be an operator's. */
+/** Notes the operator tokens, because no client may have one. */
 function noteOperatorTokens({ server }: ConfigDocument, uses: SecretUses, problems: ProblemList): void {
   if (!problems.sound('server.adminToken', 'server.adminTokenNext')) return;
   const { adminToken = '', adminTokenNext = '' } = server;
   if (adminToken !== '') uses.note('server.adminToken', adminToken);
-  // The same token twice is warned of elsewhere.
+  // `ROTATION_WARNINGS` has a warning of the same token twice.
   if (adminTokenNext !== '' && adminTokenNext !== adminToken) uses.note('server.adminTokenNext', adminTokenNext);
 }
 
@@ -163,7 +163,7 @@ function pathFault(id: Operation, path: string): string | undefined {
     : 'must have no {…}: there is no session yet';
 }
 
-/** Otherwise a call to cancel a session could complete it. */
+/** Refuses one method and path for two operations: a cancel could complete the session. */
 function checkDifferent(operations: Operations, problems: ProblemList): void {
   const seen = new Map<string, Operation>();
   for (const id of OPERATIONS) {

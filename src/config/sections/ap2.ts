@@ -24,7 +24,7 @@ const NO_CURRENCY = 'XXX';
 /** Largest file of root certificates, bytes. */
 const MAX_ROOTS_BYTES = 262_144;
 
-/** What resources must know to require mandates: `unsound` when the section was refused. */
+/** The facts that resources need to require mandates: `unsound` when the section was refused. */
 export type MandateSetting =
   | { readonly kind: 'off' }
   | { readonly kind: 'unsound' }
@@ -74,7 +74,7 @@ export function mandateSetting(
   return { kind: 'on', exponents: ap2.profile.exponents, trusting };
 }
 
-/** The token's own digits are fixed: other ones would make a limit another amount. */
+/** The decimals of the payment token are fixed: other ones would change the amount of a limit. */
 function exponentsOf(ap2: Ap2Document, asset: PriceAsset, problems: ProblemList): ReadonlyMap<string, number> {
   const exponents = new Map([[NO_CURRENCY, 0]]);
   if (asset.kind === 'known') for (const currency of asset.currencies) exponents.set(currency, asset.decimals);

@@ -42,10 +42,10 @@ export interface BackendBase {
   readonly headers: HeaderMap;
 }
 
-/** The backend of the resources: what `GatewayConfig` has of it. */
+/** The backend of the resources, as in `GatewayConfig`. */
 type Backend = GatewayConfig['backend'];
 
-/** Its URL has passed `checkForms`, where it was accepted. */
+/** Derives `backend`; `checkForms` has checked its URL if the schema accepted it. */
 export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): Backend | undefined {
   if (!problems.readable('backend')) return undefined;
   const headers = problems.sound('backend.headers') && lowerHeaders(backend.headers, 'backend.headers', problems);
@@ -61,7 +61,7 @@ export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList
   };
 }
 
-/** Undefined where it is off. Its templates are relative to the base URL. */
+/** The passthrough; undefined where it is off. Its templates are relative to the base URL. */
 function derivePassthrough(
   document: ConfigDocument['backend']['passthrough'],
   problems: ProblemList,

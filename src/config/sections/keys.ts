@@ -17,7 +17,7 @@ const SIGNING = 'signing';
  */
 export const STRONG_TOKEN_LENGTH = 16;
 
-/** What each secret or key is used for, by its path. */
+/** The use of each secret or key, by its path. */
 class Uses {
   readonly #paths = new Map<string, string>();
   readonly #problems: ProblemList;
@@ -45,7 +45,7 @@ export class SecretUses extends Uses {
 
 /**
  * Every key of the configuration, by its coordinates and not by its id. A key has one use: a key
- * that signs checkouts roots no mandate, and the key of one issuer roots none of another (ap2 7.5).
+ * that signs checkouts verifies no mandate, and the key of one issuer none of another (ap2 7.5).
  */
 export class KeyUses extends Uses {
   /** The ids of the published keys: they stand in one set. */
@@ -104,7 +104,7 @@ export function deriveSigning(
     const path = memberPath(`${SIGNING}.alsoPublish`, index);
     const key = readP256Jwk(jwk, path, problems);
     if (key === undefined) return [];
-    // Signatures name their key by it.
+    // Signatures name their key by its `kid`.
     if (key.kid !== publicJwk(key).kid)
       problems.add(`${path}.kid`, 'must be the RFC 7638 thumbprint of the key, as /.well-known/jwks.json had it');
     uses.note(path, key);

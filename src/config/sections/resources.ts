@@ -27,16 +27,16 @@ export const USUAL_LIMITS = {
 const PAYMENT_REQUIRED_STATUS = 402;
 type RelayStatuses = ResourceConfig['backend']['relayStatuses'];
 const NONE_RELAYED: RelayStatuses = { sold: [], unpaid: [] };
-/** For the buyer, between a 402 and the proof that answers it. */
+/** Time for the buyer from a 402 to the proof that answers it. */
 const SIGNING_SECONDS = 10;
-/** Allowed by the grammar, but a URL parser removes them as path segments. */
+/** Ids that the grammar allows, but a URL parser removes as path segments. */
 const DOT_SEGMENTS: ReadonlySet<string> = new Set(['.', '..']);
 
 /** Other sections that a resource is derived from. */
 export interface ResourceSurroundings {
   /** Without a trailing slash. */
   readonly publicBaseUrl: string;
-  /** Whether what is not sold passes to the backend. */
+  /** Whether unsold paths pass to the backend. */
   readonly passes: boolean;
   readonly backend: BackendBase;
   /** Undefined when it cannot be told. */
@@ -45,13 +45,13 @@ export interface ResourceSurroundings {
   readonly mandates: MandateSetting;
   /** Of `payments.x402`; undefined where it is absent or refused. */
   readonly maxTimeoutSeconds: number | undefined;
-  /** Whether what is stored is sealed; true, too, where the keys were refused. */
+  /** Whether the store seals values; true, too, where the keys were refused. */
   readonly seals: boolean;
 }
 
 /**
- * One resource; undefined where nothing else can be compared with it. Each rule is applied where
- * what it reads was accepted, whatever else of the resource was refused.
+ * Derives one resource; undefined where it cannot be compared with others. Each rule applies where
+ * its own input was accepted, whatever else of the resource was refused.
  */
 export function deriveResource(
   id: string,
@@ -61,7 +61,7 @@ export function deriveResource(
 ): ResourceConfig | undefined {
   const { publicBaseUrl, passes, backend, enabled, asset, mandates } = surroundings;
   const path = memberPath('resources', id);
-  // Of thousands of resources most are without fault: their paths are not written.
+  // Most of thousands of resources have no fault: the paths of their keys are not made.
   const isSound = problems.sound(path);
   const accepted = (...keys: readonly string[]): boolean =>
     isSound || problems.sound(...keys.map((key) => `${path}.${key}`));
@@ -125,9 +125,9 @@ function refuse(faults: readonly ResourceFault[], path: string, problems: Proble
 }
 
 /**
- * A list takes no more money than the order of payment and call does by itself: a payment that is
- * settled before has moved, one that is settled after is not taken. `settled`: undefined where the
- * price was refused.
+ * A list leaves the money as the order of payment and call does: a payment that is settled before
+ * is kept, one that is settled after is not taken. `settled`: undefined where the price was
+ * refused.
  */
 function deriveRelayed(
   listed: ResourceDocument['backend']['relayStatuses'],
@@ -155,8 +155,8 @@ function deriveRelayed(
 }
 
 /**
- * What a resource needs whose backend answers before the money moves. Its operation may be worked
- * for nothing, and again for the same payment; its answer waits in the store.
+ * Checks a resource whose backend answers before the money moves. The backend may work unpaid, and
+ * again for the same payment; the answer waits in the store.
  */
 function checkSettledAfter(
   { method, idempotent, safeUnpaid, timeoutMs }: ResourceDocument['backend'],
@@ -205,8 +205,8 @@ function operationOf(
 }
 
 /**
- * The enabled adapters that offer it, and its own address, which needs none. A resource that
- * nothing offers is a mistake.
+ * The enabled adapters that offer a resource, and its own address, which needs no adapter. A
+ * resource without any of them is a mistake.
  */
 function mounted(
   expose: readonly Channel[],
@@ -237,10 +237,7 @@ function paymentMethods(
   return methods;
 }
 
-/**
- * The mandates that a resource requires. Requiring mandates that none can be trusted for would sell
- * what cannot be bought.
- */
+/** The mandates that a resource requires. Without a trusted issuer nobody could buy it. */
 function requiredMandates(
   document: Pick<ResourceDocument, 'authorization' | 'pricing'>,
   mandates: MandateSetting,
@@ -319,17 +316,17 @@ function derivePricing(
   return undefined;
 }
 
-/** Names what is accepted, and the setting for what prices call the token. */
+/** Names the accepted currencies, and the setting for another name of the token. */
 function currencyProblem(currencies: readonly string[]): string {
   const names = `must be ${currencies.map((name) => `"${name}"`).join(' or ')}`;
   return currencies.length > 1 ? names : `${names}, or set payments.x402.currency to what prices call this token`;
 }
 
 /**
- * Operations of one method whose addresses overlap, so that a server may run either of them, and of
- * which one is sold at its own address or on other terms than the other. One operation may be two
- * resources, if only one of them is sold in place. Each resource is compared with those before it,
- * and named once.
+ * Problems of resources with one method and overlapping addresses, where a server may run either,
+ * and one is sold at its own address or their terms differ. One operation may be two resources, if
+ * only one of them is sold in place. Each resource is compared with those before it, and named
+ * once.
  */
 export function addressOverlaps(resources: readonly ResourceConfig[]): readonly ConfigProblem[] {
   const roots = new Map<string, Node>();
@@ -352,7 +349,7 @@ export function addressOverlaps(resources: readonly ResourceConfig[]): readonly 
   });
 }
 
-/** Equal for resources that cost the same and need the same. */
+/** Equal for resources of one price that need the same mandates. */
 export function termsOf({ pricing, authorization }: Pick<ResourceConfig, 'pricing' | 'authorization'>): string {
   const price = pricing.type === 'free' ? '' : `${pricing.units} ${pricing.currency}`;
   return [price, ...authorization].join(' ');
@@ -362,15 +359,15 @@ interface Operation {
   readonly resource: ResourceConfig;
   /** Equal for two that differ in case and in the names of parameters alone. */
   readonly shape: string;
-  /** Equal for two of one price that need the same. */
+  /** Equal for two of one price that need the same mandates. */
   readonly terms: string;
 }
 
 /** A segment of paths. */
 interface Node {
-  /** By the text of the next segment. */
+  /** Nodes by the text of the next segment. */
   readonly below: Map<string, Node>;
-  /** Whose path ends here. */
+  /** The operations whose path ends here. */
   readonly operations: Operation[];
 }
 

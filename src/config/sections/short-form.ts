@@ -1,4 +1,4 @@
-/** The short form of the configuration: what follows from what is written need not be written. */
+/** The short form of the configuration: keys that follow from others may be left out. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import {
@@ -30,8 +30,8 @@ const NO_FACILITATOR =
 const DOLLARS = /^\$(\d+(?:\.\d+)?)$/;
 
 /**
- * The document in its long form. What is written stays as it is, and so does what is no mapping or
- * no text, for the schema to refuse; what does not follow from anything is a problem.
+ * The document in its long form. Written keys stay, and so do values that are no mapping or no
+ * text, for the schema to refuse; a missing key that follows from nothing is a problem.
  */
 export function longForm(document: unknown, problems: ProblemList): unknown {
   if (!isMapping(document)) return document;
@@ -67,7 +67,7 @@ function merchantOf({ merchant, server }: Mapping, problems: ProblemList): Mappi
   const isServed = port > 0 && port <= LAST_PORT;
   if (id === undefined && derived === '' && name !== undefined) missing('merchant', 'id', problems);
   if (publicBaseUrl === undefined && port === 0) missing('merchant', 'publicBaseUrl', problems);
-  // The port is the mistake, which the schema tells.
+  // The mistake is the port, which the schema refuses.
   if (publicBaseUrl === undefined && !isServed) problems.doubt('merchant.publicBaseUrl');
   return {
     ...(derived === '' ? {} : { id: derived }),
@@ -76,7 +76,7 @@ function merchantOf({ merchant, server }: Mapping, problems: ProblemList): Mappi
   };
 }
 
-/** SQLite beside the configuration. */
+/** Adds SQLite beside the configuration where no storage is written. */
 function storageOf(storage: unknown, id: unknown): Mapping {
   return storage === undefined
     ? { storage: { sqlite: { path: `${typeof id === 'string' ? idOf(id) : 'gateway'}.db` } } }
@@ -92,7 +92,7 @@ function paymentsOf(payments: unknown, problems: ProblemList): Mapping | undefin
     network,
     ...assetOf(network, given['asset']),
     ...(facilitator === undefined ? {} : { facilitator }),
-    // By its name alone: others have nodes of their own on this chain, or none.
+    // For the name `local` alone: with the chain id, documents have other nodes, or none.
     ...(named === 'local' ? localSettlement(given) : {}),
     ...given,
   };
@@ -108,7 +108,7 @@ function localSettlement({ rpcUrls }: Mapping): Mapping {
   };
 }
 
-/** Refuses what no network gave. */
+/** Refuses missing keys that the network does not bring. */
 function checkNeeded(x402: Mapping, problems: ProblemList): void {
   const { network } = x402;
   const known = KNOWN_NETWORKS.get(String(network));
@@ -173,7 +173,7 @@ function pricingOf(pricing: unknown, x402: unknown, path: string, problems: Prob
   return { type: 'fixed', amount, currency: currency ?? DOLLAR };
 }
 
-/** On a chain for development every token is. */
+/** Whether a token is a dollar; on a chain for development every token is. */
 function isDollar(network: unknown, asset: unknown): boolean {
   const known = KNOWN_NETWORKS.get(String(network));
   return known?.mode === 'local' || (known?.usdc !== undefined && isSame(asset, known.usdc.address));
@@ -185,8 +185,8 @@ function missing(section: string, name: string, problems: ProblemList): void {
 }
 
 /**
- * A mounted token that is being changed may have the one before on a second line. The document with
- * each pair of lines as the two tokens that the schema knows, before validation.
+ * Splits each token of two lines into the two tokens that the schema knows, before validation: a
+ * mounted token that is being changed may have the one before on a second line.
  */
 export function withBothLines(document: unknown, problems: ProblemList): unknown {
   if (!isMapping(document)) return document;

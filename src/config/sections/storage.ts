@@ -20,10 +20,10 @@ export const SEALING_KEYS = 'storage.sealing.keys';
 /** For problems and warnings where there is no key. */
 export const MAKE_A_KEY = 'make a key with: openssl rand -base64 32';
 
-/** Which of the two engines is configured, whatever is wrong with its settings. */
+/** The configured engine, whatever is wrong with its settings. */
 export type Engine = 'redis' | 'sqlite';
 
-/** Undefined when that cannot be told. */
+/** Undefined when the engine cannot be told. */
 export function engineOf({ storage }: ConfigDocument, problems: ProblemList): Engine | undefined {
   if (!problems.readable('storage')) return undefined;
   return storage.redis === undefined ? 'sqlite' : 'redis';
@@ -48,8 +48,8 @@ export function storageKeys({ storage }: ConfigDocument, problems: ProblemList):
 }
 
 /**
- * The keys of checkouts, which have no other use there. Undefined: there is no key at all; a
- * problem explains how to make one.
+ * The keys that seal checkouts, none of which may be another secret of that section. Undefined:
+ * there is no key at all; a problem explains how to make one.
  */
 export function checkoutRing(
   ring: readonly SealingKey[],

@@ -25,7 +25,7 @@ const AT = 'payments.x402';
 
 const PUBLISHED_KEYS_FOR = 'for development on eip155:31337';
 
-/** What is needed from other sections; undefined: that section was refused. */
+/** Facts of other sections; undefined: that section was refused. */
 interface Surroundings {
   readonly engine: 'redis' | 'sqlite' | undefined;
   /** The relayer key came whole out of a mounted file, not from the document or the environment. */
@@ -33,8 +33,8 @@ interface Surroundings {
 }
 
 /**
- * Undefined after a problem. Each rule is applied where what it reads was accepted, whatever else
- * was refused.
+ * Derives `payments.x402`; undefined after a problem. Each rule applies where its own input was
+ * accepted, whatever else was refused.
  */
 export function deriveX402(document: X402Document, facts: Surroundings, problems: ProblemList): X402Config | undefined {
   const accepted = (...keys: readonly string[]): boolean => problems.sound(...keys.map((key) => `${AT}.${key}`));
@@ -72,10 +72,10 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
   };
 }
 
-/** The keys of the nodes. */
+/** The settings that name nodes. */
 const NODES = ['rpcUrl', 'rpcUrls'] as const;
 
-/** Each once; an empty `rpcUrl`, as of an unset variable, is none. */
+/** The nodes, each once; an empty `rpcUrl`, as of an unset variable, is none. */
 function nodesOf({ rpcUrl, rpcUrls = [] }: X402Document): readonly string[] {
   return [...new Set([...(rpcUrl ? [rpcUrl] : []), ...rpcUrls])];
 }

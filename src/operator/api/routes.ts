@@ -32,10 +32,7 @@ interface OperatorSources {
   readonly written: () => Promise<void>;
 }
 
-/**
- * `/api/receipts`, the list of what has none because it was not paid, `/api/events` and its stream
- * (contract 6).
- */
+/** Serves `/api/receipts`, the list of unpaid work, `/api/events` and its stream (contract 6). */
 export function operatorRoutes(
   adminTokens: readonly string[],
   { feed, receipts, unpaid, stream, written }: OperatorSources,

@@ -44,7 +44,7 @@ interface StreamFacts {
   readonly readers: number;
   /** Readers cut because they were too slow, in all. */
   readonly cut: number;
-  /** Since the last answer of the store, milliseconds; 0 without readers, up to 5,000 if idle. */
+  /** Time since the store last answered, milliseconds; 0 without readers, up to 5,000 if idle. */
   readonly silentMs: number;
 }
 
@@ -53,7 +53,7 @@ export type EventStream = ReturnType<typeof openEventStream>;
 interface StreamParts {
   readonly feed: EventFeed;
   readonly gate: StreamGate;
-  /** Streams at the same time, which clients share; read for each new one. */
+  /** Most streams at the same time, which clients share; read for each new one. */
   readonly maxStreams: number | (() => number);
   readonly clientOf: ClientOf;
   /** Called once when the store begins to fail, not for every attempt. */
@@ -364,12 +364,12 @@ export const STALLED_MS = 30_000;
 const END_TIMEOUT_MS = 500;
 const NOTHING = Buffer.alloc(0);
 
-/** What every stream begins with (specification 6). */
+/** The first bytes of every stream (specification 6). */
 const CONNECTED = comment('connected', `retry: ${RETRY_MS}\n\n`);
 const HEARTBEAT = comment('heartbeat');
 /** Events were dropped before they were sent to this reader. */
 const GAP = comment('gap');
-/** The process ends: the reader resumes at another one. */
+/** The stream ends: the reader resumes, at another process in a drain. */
 const DRAINING = comment('draining');
 
 /** One connection that reads the stream. A slow one is cut, and does not delay the others. */

@@ -172,7 +172,7 @@ export function detailsView() {
       const now = shown === undefined ? undefined : calls.get(shown.key);
       if (dialog.open && now !== undefined && now !== shown) render(now);
     },
-    /** Closes it, and forgets what it showed. */
+    /** Closes the dialog, and forgets its call. */
     clear() {
       shown = undefined;
       say(title, 'Call');

@@ -50,7 +50,7 @@ const OUTCOME_OF = {
   'resource.delivered': 'delivered',
 };
 
-/** What the buyer did not cause. */
+/** Error codes that the buyer did not cause. */
 const OF_THE_GATEWAY = /^(GATEWAY_BUSY|INTERNAL_ERROR|STORAGE_ERROR|[A-Z]+_PROVIDER_UNAVAILABLE)$/;
 
 /** @type {Readonly<Record<string, string>>} */
@@ -145,7 +145,7 @@ function outcomeOf(events) {
 }
 
 /**
- * How a call ended that became nothing else.
+ * The outcome of a call that failed at its request.
  *
  * @param {Readonly<Record<string, unknown>>} data
  * @returns {Outcome}

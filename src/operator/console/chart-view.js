@@ -1,7 +1,7 @@
 /**
  * Shows the charts of a range. A chart is drawn by hand as SVG, in percents of its frame: it
- * follows the width of the page, and no text is stretched. Its numbers stand below it, of the whole
- * range or of the bucket that is pointed at, and in a table.
+ * follows the width of the page, and no text is stretched. Below it stand the numbers of the whole
+ * range, or of the bucket that is pointed at, and a table.
  *
  * @typedef {import('./charts.js').Chart} Chart
  * @typedef {import('./history.js').History} History
@@ -172,11 +172,11 @@ function readWords({ receipts, events, at }) {
 const BAR = 0.76;
 /** Least height of a bar, percent: the least of many sales is to be seen too. */
 const LEAST_HEIGHT = 1.5;
-/** Labels nearer to the sides than this would leave the frame, or meet the first one, percent. */
+/** Distance of labels from the sides, percent: nearer ones would leave the frame, or meet `UTC`. */
 const LABEL_MARGIN = { left: 16, right: 7 };
 
 /**
- * A chart, and how it shows the bucket that is pointed at.
+ * Draws a chart; `show` shows the numbers of the range, or of the bucket that is pointed at.
  *
  * @param {Chart} chart
  * @param {History} history
@@ -331,7 +331,7 @@ function bars({ series }, range, top) {
  * @param {Decimal} top
  */
 function lines({ series }, range, top) {
-  // The first one is drawn last, over the others.
+  // The first series is drawn last, over the others.
   return series.toReversed().map(({ tone, values }) => {
     const points = values.map((value, bucket) =>
       value === undefined ? undefined : { x: `${middle(range, bucket)}%`, y: `${100 - percent(value, top)}%` },
@@ -365,7 +365,7 @@ function summary(chart, { key }) {
 }
 
 /**
- * The bucket that is pointed at, and whether its numbers are of a part of it.
+ * The time of a bucket, and whether its numbers cover a part of the bucket only.
  *
  * @param {Chart} chart
  * @param {Range} range

@@ -1,5 +1,5 @@
 /**
- * What the charts of a range show, and the same as CSV (RFC 4180).
+ * The contents of the charts of a range, and the same as CSV (RFC 4180).
  *
  * @typedef {import('./history.js').History} History
  * @typedef {import('./history.js').Range} Range
@@ -18,7 +18,7 @@
  * @property {string} title
  * @property {'bars' | 'lines'} kind Bars stand on one another.
  * @property {string} unit Of the values; empty for counts.
- * @property {string} more What else is to be known of the unit: a network.
+ * @property {string} more An addition to the unit: a network.
  * @property {Reach} reach Of the list that it is made from.
  * @property {readonly Series[]} series
  * @property {(value: Decimal) => string} text
@@ -60,8 +60,8 @@ export function known(range, { since }, at, bucket) {
  */
 export function chartsOf({ range, at, tally, receipts, events }) {
   /**
-   * What was read stands also where the gateway no longer keeps everything: receipts of payments
-   * that are not delivered are never dropped.
+   * Sums of what was read. A bucket before `since` may have one too: receipts of payments that are
+   * not delivered are never dropped.
    *
    * @param {Reach} reach
    * @param {{ readonly name: string, readonly tone: string }} named
@@ -161,8 +161,8 @@ function measured(ms) {
 }
 
 /**
- * The charts: a line for each bucket, a column for each series. A number that is not known is
- * empty; `receipts` and `events` tell whether a line has all of them that there were.
+ * The charts: a line for each bucket, a column for each series. An unknown number is empty; the
+ * columns `receipts` and `events` tell how much of each list a line covers.
  *
  * @param {History} history
  * @param {readonly Chart[]} charts

@@ -138,7 +138,7 @@ function seconds(ms) {
 function forget(why = '') {
   open?.watch.end();
   open = undefined;
-  // The page shows what was read with the token.
+  // The views still show data that was read with the token.
   details.clear();
   refund.clear();
   history.clear();
@@ -183,7 +183,7 @@ document.addEventListener('visibilitychange', () => void open?.watch.now());
 window.addEventListener('pagehide', () => forget());
 input.focus();
 
-/** Shown by sign and word; the colour only repeats it. */
+/** Signs and words of each status; the colour only repeats them. */
 const STATUS = {
   pass: { sign: '✓', word: 'ready', tone: 'good' },
   warn: { sign: '!', word: 'warning', tone: 'warn' },

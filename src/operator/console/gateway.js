@@ -20,7 +20,7 @@ const OPERATOR_ROUTES = new Set(['api/events', 'api/receipts']);
 /** The shape of a token (specification 5): other characters are not allowed in a header. */
 export const TOKEN = /^[!-~]{1,512}$/;
 
-/** Why there is no answer to show. */
+/** The reason why there is no answer to show. */
 export class Refusal extends Error {
   /**
    * @param {RefusalKind} kind

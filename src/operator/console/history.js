@@ -1,6 +1,6 @@
 /**
- * A range back from now: its buckets, how it is read page by page, what is counted of
- * it, and its receipts as CSV (RFC 4180).
+ * A range back from now: its buckets, its reading page by page, its sums, and its receipts as CSV
+ * (RFC 4180).
  *
  * @typedef {import('./calls.js').CommerceEvent} CommerceEvent
  * @typedef {import('./receipts.js').Decimal} Decimal
@@ -45,13 +45,13 @@ const PAGE = 500;
 /** Most pages of a list: 200,000 entries. */
 export const MAX_PAGES = 400;
 /**
- * How much later than its id says a payment is settled at most, milliseconds. The id has the time
- * when the buyer signed, and an offer may be paid for an hour.
+ * Longest time from the moment in the id of a receipt to its settlement, milliseconds. The id has
+ * the time when the buyer signed, and an offer may be paid for an hour.
  */
 const SIGNED_BEFORE_MS = 3_600_000;
 
 /**
- * Never rejects: what was read before a refusal is the history.
+ * Reads a history. Never rejects: after a refusal it has what was read before.
  *
  * @param {Gateway} gateway
  * @param {Range} range
@@ -99,8 +99,8 @@ export async function readHistory(gateway, range, { now, going = () => true, onP
 }
 
 /**
- * How far receipts of delivered calls reach. The store drops these only, the oldest first: where
- * everything was read, the range is whole if an older one is left.
+ * How far receipts of delivered calls reach. The store drops these only, the oldest first: they
+ * cover the whole range if the store still has one from before it.
  *
  * @param {Gateway} gateway
  * @param {Range} range
@@ -134,7 +134,7 @@ export function unread(range, at) {
 }
 
 /**
- * What is missing of the range, and what no sum holds.
+ * Tells the missing parts of the range, and the payments in no sum.
  *
  * @param {History} history
  * @returns {readonly string[]} Sentences.
@@ -152,7 +152,7 @@ export function told({ at, receipts, events, tally: { leftOut } }) {
  * @param {string} what
  * @param {Reach} reach
  * @param {number} at When reading began, milliseconds.
- * @param {string} kept What it means that there are no older ones.
+ * @param {string} kept The words for a list without older entries.
  */
 function missing(what, { entries, since, end }, at, kept) {
   const back = `${what} ${end === 'kept' ? 'reach' : 'were read'} back to ${utc(since)}`;
@@ -249,8 +249,8 @@ function eventTime(id) {
 }
 
 /**
- * The stretches of time that the page looks back on, cut into buckets at round times of UTC: all
- * operators of a shop see the same sums, and they are those of receipts, events and the chain.
+ * The ranges of time that the page shows, cut into buckets at round times of UTC, as receipts,
+ * events and the chain have them: all operators of a shop see the same sums.
  *
  * @typedef {(typeof RANGE_KEYS)[number]} RangeKey
  *
@@ -299,7 +299,7 @@ export function rangeAt(key, now) {
 }
 
 /**
- * The bucket of a moment; undefined outside the range, and for no moment at all.
+ * The bucket of a moment; undefined outside the range, and for NaN.
  *
  * @param {Range} range
  * @param {number} at Milliseconds.
@@ -353,7 +353,7 @@ export function labels(range) {
  * @property {Decimal[]} open Settled, not delivered.
  */
 
-/** How a call ends that leaves no receipt. */
+/** Outcomes of calls that leave no receipt. */
 export const WITHOUT_RECEIPT = /** @type {const} */ (['failed', 'refused', 'asked', 'requested']);
 
 /**
@@ -421,8 +421,8 @@ export function createTally(range, now) {
       }
     },
     /**
-     * Adds events, each once, newest first over all calls of this. A call is counted, in the bucket
-     * in which it was requested, when its request comes; those that left a receipt are not.
+     * Adds events, each once, newest first over all additions. A call counts when its
+     * request event comes, in the bucket of that event; one that left a receipt does not count.
      *
      * @param {readonly CommerceEvent[]} events
      */

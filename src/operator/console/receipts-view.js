@@ -1,5 +1,5 @@
 /**
- * Shows what the receipts say: sums, payments that are not delivered, and revenue by resource.
+ * Shows the receipts: sums, payments that are not delivered, and revenue by resource.
  *
  * @typedef {import('./receipts.js').Owed} Owed
  * @typedef {import('./receipts.js').Revenue} Revenue
@@ -167,7 +167,7 @@ function collected(standing, until, now) {
 }
 
 /**
- * The note that the answer is kept. After the time to collect it is kept no longer.
+ * The note that the answer is kept, until the time to collect it is over.
  *
  * @param {Owed} entry
  */
@@ -185,8 +185,8 @@ function more(text) {
 const BY_HAND = 'Selected: copy it with Ctrl+C, or ⌘C.';
 
 /**
- * Where the page may not write to the clipboard (plain HTTP on another host), the facts are shown
- * as selected text.
+ * Shows the facts of a refund as selected text, and copies them where the page may write to the
+ * clipboard (not over plain HTTP on another host).
  *
  * @param {(text: string) => void} announce
  */
@@ -220,7 +220,7 @@ export function refundView(announce) {
       say(note, 'Copied to the clipboard.');
       announce('Refund facts copied');
     },
-    /** Closes it, and forgets what it showed. */
+    /** Closes the dialog, and forgets its facts. */
     clear() {
       text.value = '';
       dialog.close();

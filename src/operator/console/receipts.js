@@ -1,5 +1,5 @@
 /**
- * The receipts that the page has read, what they sum up to, and what is owed of them.
+ * The receipts that the page has read, their sums, and the debts to buyers among them.
  *
  * @typedef {import('../../receipts/receipt.ts').ReceiptPayment} Payment
  * @typedef {import('../../receipts/receipt.ts').Receipt} Receipt
@@ -37,7 +37,7 @@ export function createReceipts() {
     /** @param {string} id */
     knows: (id) => receipts.has(id),
     /**
-     * Adds, or replaces what has changed. Above the bound the oldest are dropped.
+     * Adds receipts, or replaces changed ones. Above the bound the oldest are dropped.
      *
      * @param {readonly Receipt[]} more
      */
@@ -95,7 +95,7 @@ const FROM_THE_START = new Set(['callId', 'channel']);
 export const RUNNING_MS = 150_000;
 
 /**
- * Oldest first, without calls that may still run and without what was sent back.
+ * The debts to buyers, oldest first, without calls that may run and without refunded payments.
  *
  * @param {readonly PaidReceipt[]} undelivered
  * @param {number} now Milliseconds.
@@ -136,7 +136,7 @@ function standing({ payment, metadata, refund }, until, now) {
 }
 
 /**
- * What is needed to send the money back, as text.
+ * The facts that a refund needs, as text.
  *
  * @param {Owed} owed
  */
@@ -191,8 +191,8 @@ export function refundFacts({ receipt, standing, until }) {
  */
 
 /**
- * By resource, the last delivery first, and in all, each by currency and network. Payments of
- * status `unknown` are left out: they are no income until the operator has decided.
+ * Revenue by resource, the last delivery first, and in all, each by currency and network. Payments
+ * of status `unknown` are left out: they are no income until the operator has decided.
  *
  * @param {readonly PaidReceipt[]} paid
  * @returns {{ readonly resources: readonly Revenue[], readonly totals: readonly Revenue[] }}

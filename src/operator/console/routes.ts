@@ -41,7 +41,7 @@ interface ConsoleFile {
 const STYLE = 'text/css; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
 
-/** All files that are served. One call a file, in the spelling that the bundle inlines. */
+/** All files that are served, each in a call of the spelling that the bundle inlines. */
 export const CONSOLE_FILES: readonly ConsoleFile[] = [
   page('text/html; charset=utf-8', readFileSync(new URL('./console.html', import.meta.url), 'utf8')),
   file('page.css', STYLE, readFileSync(new URL('./page.css', import.meta.url), 'utf8')),
@@ -64,8 +64,8 @@ export const CONSOLE_FILES: readonly ConsoleFile[] = [
 
 /**
  * The page at `/console` and its files below it. They hold no secret and need no token: the page
- * reads what it shows from the operator routes. Without a configured token those are closed, and
- * there is no console. `site`: the origin at which pages of the backend pass; a script of theirs
+ * reads its data from the operator routes. Without a configured token these are closed, and there
+ * is no console. `site`: the origin at which pages of the backend pass; a script of such a page
  * could take the token there, so the console is refused at its host.
  */
 export function consoleRoutes(adminTokens: readonly string[], site?: string): Router {

@@ -1,5 +1,5 @@
 /**
- * What the page knows of one gateway, how it learns more, and when it looks again.
+ * The data of one gateway on the page, the reading of more, and the times of the next looks.
  *
  * @typedef {import('../../receipts/receipt.ts').Receipt} Receipt
  * @typedef {import('./gateway.js').Readiness} Readiness
@@ -20,7 +20,7 @@ const PAGE = 100;
 const MAX_PAGES = 10;
 /** Between two readings of the undelivered, which the store has to search for, milliseconds. */
 export const UNDELIVERED_EVERY_MS = 30_000;
-/** The same after a delivery that may have closed one of them, milliseconds. */
+/** Between two such readings after a delivery that may have closed one, milliseconds. */
 const UNDELIVERED_SOON_MS = 4_000;
 /** Between two readings of the merchant's name and resources, milliseconds. */
 const NAMES_EVERY_MS = 60_000;
@@ -77,7 +77,7 @@ export function createSession(gateway) {
     for (const receipt of found) if (!isUndelivered(receipt)) undelivered.forget(receipt.id);
   };
 
-  /** Undelivered receipts may be of any age: all are read, and those that left the list again. */
+  /** Reads all undelivered receipts, of any age, and those that left the list since. */
   const readUndelivered = async () => {
     const wait = deliverySeen && undelivered.size() > 0 ? UNDELIVERED_SOON_MS : UNDELIVERED_EVERY_MS;
     if (undeliveredAt !== 0 && Date.now() - undeliveredAt < wait) return;

@@ -1,4 +1,4 @@
-/** What a store is made of, and the part of it that is the same over each engine. */
+/** The parts of a store, and those that are the same over each engine. */
 
 import { randomUUID } from 'node:crypto';
 import type { CheckoutClaims } from '../../checkouts/claim-table.ts';
@@ -59,11 +59,11 @@ export interface Engine extends Pick<Store, 'name' | 'work' | 'close'> {
   giveBack?(): boolean;
 }
 
-/** `epoch`: what an empty register of mandates begins with, by default now. */
+/** `epoch`: the start of an empty register of mandates, by default now. */
 interface HealthParts {
   readonly epoch: RegisterEpoch | undefined;
   readonly log: { warn(fields: object, message: string): void } | undefined;
-  /** What it means that there was no answer. */
+  /** The status of a store that does not answer. */
   readonly unanswered: 'unreachable' | 'unwritable';
 }
 
@@ -112,7 +112,7 @@ export function storeOver(engine: Engine, limits: StoreLimits, health: HealthPar
   };
 }
 
-/** What a check writes and reads back, and how long it stays after the last check, milliseconds. */
+/** The key of a probe, and how long the probe stays after the last check, milliseconds. */
 const PROBE_KEY = 'ready';
 const PROBE_KEEP_MS = 60_000;
 /** Errors of a server that answers but takes no writes. */
@@ -135,7 +135,7 @@ function documentHealth(
   return async function check() {
     const token = randomUUID();
     try {
-      // First: a claim that comes while the store opens finds it.
+      // The epoch comes first: a claim made while the store opens finds it.
       const { born } = await transact([EPOCH_KEY], (find, now) => {
         const found = parsed<RegisterEpoch>(EPOCH_KEY, find(EPOCH_KEY));
         const answer = keepEpoch(found, known, first, now);

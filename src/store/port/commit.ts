@@ -8,11 +8,11 @@ import { randomBytes } from 'node:crypto';
 import type { EventDraft } from '../../events/event.ts';
 import { StoreError } from './store-error.ts';
 
-/** What is stored under a key. `version`: random, another one with each write. */
+/** A value under a key. `version` differs with each write. */
 export interface Document {
   readonly version: string;
   readonly value: string;
-  /** What the value was made of, where this process wrote it: it need not be read again. */
+  /** The object of the value, where this process wrote it: it need not be parsed. */
   readonly made?: object | undefined;
 }
 
@@ -22,13 +22,13 @@ export type Documents = ReadonlyMap<string, Document | undefined>;
 /** One document of a commit. Without `value` and `endMs` it only has to be as `expect` says. */
 export interface DocumentChange {
   readonly key: string;
-  /** The version that must be there, or null: none may be there. Absent: whatever is there. */
+  /** The version that must be there; null: no document may be there; absent: not checked. */
   readonly expect?: string | null | undefined;
   /** The new value; null deletes. */
   readonly value?: string | Uint8Array | null | undefined;
-  /** What the value was made of; it comes with the document to later decisions of this process. */
+  /** The object of the value; later decisions of this process get it with the document. */
   readonly made?: object | undefined;
-  /** Of a new value: `VERSION_LENGTH` characters that no other write has. */
+  /** The version of a new value: `VERSION_LENGTH` characters that no other write has. */
   readonly version?: string | undefined;
   /** When it ends, milliseconds of the store's clock; without `value` it changes the end alone. */
   readonly endMs?: number | undefined;
@@ -42,18 +42,18 @@ export interface EntryChange {
   readonly score?: number;
 }
 
-/** Everything that becomes true together. */
+/** Changes that become true together. */
 export interface Commit {
   readonly documents: readonly DocumentChange[];
   readonly entries?: readonly EntryChange[];
   readonly events?: readonly EventDraft[];
-  /** The decision holds only from then on, milliseconds of the store's clock. */
+  /** The commit is `early` before this time, milliseconds of the store's clock. */
   readonly notBefore?: number;
 }
 
 /**
- * `conflict`: a document was not as expected; all that were expected as something are in it.
- * `early`: the store's clock is not what the decision assumed. Nothing was written in both cases.
+ * `conflict`: a document was not as expected; `documents` has all those with an `expect`. `early`:
+ * the store's clock is not what the decision assumed. Neither writes anything.
  */
 export type Committed =
   | { readonly kind: 'done' }
@@ -77,14 +77,14 @@ export interface Stretch {
   readonly limit: number;
 }
 
-/** The port that each engine implements. Everything throws StoreError when there is no answer. */
+/** The port that each engine implements. All but `now` throw StoreError when there is no answer. */
 export interface Commits {
   /** The store's clock as this process knows it, milliseconds. */
   now(): number;
   commit(commit: Commit, how: How): Promise<Committed>;
   /** Reads documents at one moment, and with them the clock. */
   read(keys: readonly string[]): Promise<Documents>;
-  /** The value of a document that is no text. */
+  /** Reads a document whose value is bytes; undefined for others. */
   bytes(key: string): Promise<Uint8Array | undefined>;
   members(list: string, stretch: Stretch): Promise<readonly string[]>;
   size(list: string): Promise<number>;
@@ -103,32 +103,32 @@ const REMEMBERED = 1_024;
 /** A document that a decision reads; undefined: there is none. */
 export type Read = (key: string) => Document | undefined;
 
-/** What a decision comes to. Without `changes` nothing is written. */
+/** The outcome of a decision. Without `changes` nothing is written. */
 export interface Decision<Answer> {
   readonly answer: Answer;
   readonly changes?: Changes;
 }
 
 /**
- * A commit whose expectations are what was read. A document that was not read is written whatever
- * is there.
+ * A commit that expects the documents as the decision read them. A document that it did not read is
+ * written unchecked.
  */
 export interface Changes extends Omit<Commit, 'documents'> {
   readonly documents: readonly Omit<DocumentChange, 'expect'>[];
-  /** How it travels; `now` where nothing is said. */
+  /** `now` unless given. */
   readonly how?: How;
 }
 
 /**
- * Pure, and may run several times. `now`: the store's clock, milliseconds. Reading a key that was
- * not guessed reads it from the store and decides anew.
+ * A pure function that may run several times. `now`: the store's clock, milliseconds. Reading a key
+ * that was not guessed fetches it from the store and runs the function again.
  */
 type Decide<Answer> = (read: Read, now: number) => Decision<Answer>;
 
 /**
- * Runs one transaction. `guessed`: the keys of which a guess is worth it, that they are as this
- * process left them, and absent where it wrote none: a right guess saves a round trip. `reads`:
- * they are read first, because the store has documents that this process does not remember.
+ * Runs one transaction. `guessed`: keys whose documents it assumes to be as this process wrote them
+ * last, else absent; a right guess saves a round trip. `reads`: fetches these keys first, because
+ * the store has documents that this process does not remember.
  * @throws StoreError, and what `decide` throws on documents that the store has
  */
 export type Transact = <Answer>(guessed: readonly string[], decide: Decide<Answer>, reads?: 'reads') => Promise<Answer>;
@@ -246,7 +246,7 @@ function decided<Answer>(decide: Decide<Answer>, known: Documents, now: number):
   }
 }
 
-/** The documents of a commit: what is written, and guards for all others that were read. */
+/** The documents of a commit: those to write, and checks of the others that were read. */
 function expecting(changes: Changes['documents'], known: Documents): readonly DocumentChange[] {
   const documents: DocumentChange[] = [];
   for (const { key, value, endMs, made } of changes) {
@@ -270,7 +270,7 @@ function changedIn(known: Documents, now: Documents): string {
   return '';
 }
 
-/** Of this process; the rest of a version counts its writes. */
+/** The part of a version that names this process; the rest counts its writes. */
 const RUN = randomBytes(6).toString('base64url');
 let made = 0;
 
@@ -283,14 +283,14 @@ function newVersion(): string {
 export const DROPPED_AT_ONCE = 100;
 
 /**
- * A list is counted again after so many entries were added: a share of its bound, or of the room
- * that it had at the last count. SQLite counts one by one.
+ * Shares of the bound of a list, and of its room at the last count: a list is counted again after
+ * so many new entries, because a count is slow in SQLite.
  */
 const OF_BOUND = 0.01;
 const OF_ROOM = 0.1;
 
 interface BoundedList {
-  /** Counts entries that were added, and drops what is over. Housekeeping does what fails here. */
+  /** Notes added entries, and drops some over the bound. Housekeeping repeats a failed drop. */
   added(entries: number): Promise<void>;
   /** Drops some entries over the bound; resolves with how many. @throws StoreError */
   trim(): Promise<number>;
@@ -309,7 +309,7 @@ export function boundedList(
 ): BoundedList {
   /** Entries that were added since the last step, and since the last count. */
   let since = { step: 0, count: 0 };
-  /** By the last count, less what was dropped since; below 0 there is room. */
+  /** Entries over the bound at the last count, less those dropped since; below 0: room. */
   let over = 0;
   const count = async (): Promise<void> => {
     since = { step: 0, count: 0 };

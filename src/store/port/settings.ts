@@ -13,7 +13,7 @@ export type RedisAddress =
   | { readonly url: string }
   | {
       readonly sentinel: {
-        /** What the sentinels call the primary. */
+        /** The name of the primary at the sentinels. */
         readonly name: string;
         readonly nodes: readonly RedisNode[];
         readonly username?: string;

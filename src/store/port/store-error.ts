@@ -1,4 +1,4 @@
-/** The error that every part of a store throws, and how a store is. */
+/** The error that every part of a store throws, and the health of a store. */
 
 /** `degraded` still serves (contract 2). The cause goes to the log, never to an answer. */
 export type StoreHealth =

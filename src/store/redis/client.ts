@@ -35,7 +35,7 @@ const COMMANDS = {
   maxRetriesPerRequest: 0,
   connectTimeout: CONNECT_TIMEOUT_MS,
   enableReadyCheck: true,
-  // It needs rights of its own, under names that older servers do not know.
+  // CLIENT SETINFO needs rights whose names older servers do not know.
   disableClientInfo: true,
 } satisfies RedisOptions;
 
@@ -53,7 +53,7 @@ function reconnectPause(attempt: number): number {
   return pause + Math.floor(Math.random() * RECONNECT_JITTER_MS);
 }
 
-/** What a connection is for. */
+/** The purpose of a connection. */
 export interface Use {
   /** Part of the name under which the server lists it. */
   readonly name: string;
@@ -118,8 +118,8 @@ function clusterClient(nodes: readonly { readonly host: string; readonly port: n
 }
 
 /**
- * Gives a client the login of other settings for its next connections. Those that are open stay: a
- * server keeps whom it has let in, so that a changed password drops no command.
+ * Gives a client the login of `settings` for its next connections. Open connections stay logged in,
+ * so that a changed password drops no command.
  */
 export function renewLogin(redis: RedisClient, settings: RedisSettings): void {
   const login = loginOf(settings);
@@ -163,7 +163,7 @@ export interface StoreLog {
   warn(fields: object, message: string): void;
 }
 
-/** Longest wait for the first connection before the background goes on with it, milliseconds. */
+/** Longest wait of `connect` for the first connection, milliseconds. */
 const FIRST_CONNECTION_MS = 1_000;
 
 /**
@@ -187,7 +187,7 @@ export async function connect(settings: RedisSettings, use: Use, log: StoreLog |
   return redis;
 }
 
-/** One line when the connection is lost and one when it is back; only the event has the cause. */
+/** Logs one line when the connection is lost and one when it is back. */
 function report(redis: RedisClient, log: StoreLog | undefined, tls: boolean): void {
   let reported = false;
   let served = false;
@@ -209,7 +209,7 @@ function report(redis: RedisClient, log: StoreLog | undefined, tls: boolean): vo
   });
 }
 
-/** How a server that expects TLS, or does not speak it, fails the first message. */
+/** Signs in the first error of a server that expects TLS, or does not speak it. */
 const TLS_HINTS = {
   plain: { sign: /ECONNRESET|EPIPE|closed/, hint: 'the server may expect TLS: use rediss:// or storage.redis.tls' },
   tls: { sign: /ECONNRESET|ETIMEDOUT|wrong version/, hint: 'the server may not speak TLS on this port' },

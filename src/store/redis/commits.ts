@@ -12,21 +12,21 @@ import {
 import { StoreError } from '../port/store-error.ts';
 import { answered, COMMIT, READ, type RedisClient, redacted, runScript } from './client.ts';
 
-/** Commits of one script call, at most: some milliseconds of the server. */
+/** Most commits of one script call, which takes the server some milliseconds. */
 const MOST = 32;
-/** How long a commit waits that no caller waits for, milliseconds. */
+/** Longest wait of a `later` commit for others, milliseconds. */
 const LATER_MS = 10;
-/** In place of a version, as commit.lua reads it: no document, and anything. */
+/** Values in place of a version in commit.lua: no document, and any. */
 const [NONE, ANY] = ['-'.repeat(VERSION_LENGTH), '*'.repeat(VERSION_LENGTH)];
 /** How far a decision may be from the store's clock, milliseconds. */
 const CLOCK_SLACK_MS = 1_000;
 /** How many replicas must have a write, and how long they may take for it, milliseconds. */
 const WANTED_REPLICAS = 1;
 const WAIT_MS = 100;
-/** The server did not execute it: it does not know the script, or another node has the key. */
+/** Errors of a server that ran nothing: it lacks the script, or another node has the key. */
 const NOT_RUN = /^(NOSCRIPT|MOVED|ASK)\b/;
 
-/** Replicas from which on writes wait: with only one, its loss would stop all payments. */
+/** Fewest replicas for writes to wait for one: the loss of a single one would stop all payments. */
 export const REPLICAS_TO_WAIT = 2;
 
 interface Waiting extends PromiseWithResolvers<Committed> {
@@ -49,7 +49,7 @@ export function redisCommits(
   let offset = Date.now() - performance.now();
   const now = (): number => Math.floor(performance.now() + offset);
   const sawClock = (clock: number, sentAt: number): void => {
-    // The reply was made between the two moments.
+    // The server read its clock between `sentAt` and now.
     offset = Math.min(Math.max(offset, clock - performance.now()), clock - sentAt);
   };
 
@@ -167,7 +167,7 @@ function pack(
   for (const event of events) words.push(eventJson(event));
 }
 
-/** The documents that a commit expected as something, as a conflict brings them. */
+/** The documents with an `expect` in a commit, as the reply to a conflict has them. */
 function documentsOf({ documents }: Commit, found: readonly unknown[]): Documents {
   return new Map(
     documents.flatMap(({ key, expect }, i) => (expect === undefined ? [] : [[key, documentIn(found[i])] as const])),
@@ -212,7 +212,7 @@ async function runReplicated(
   } catch (thrown) {
     const { cause } = thrown as StoreError;
     if (!(cause instanceof Error) || !NOT_RUN.test(cause.message)) throw thrown;
-    // A single command follows a redirection and sends a script that the server does not know.
+    // A single EVAL without commits follows a redirection and loads the script.
     await answered(redis.eval(COMMIT.source, 1, `${keys[0]}`, ...words.slice(0, 3)));
     return attempt();
   }

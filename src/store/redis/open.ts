@@ -34,8 +34,8 @@ const SETUP_EVERY_MS = 60_000;
 
 /**
  * Redis >= 7.0, or Valkey. Resolves within about a second also when the server is down: it connects
- * in the background, and `check` reports that. `epoch`: what an empty register of mandates begins
- * with, by default now.
+ * in the background, and `check` reports that. `epoch`: the start of an empty register of mandates,
+ * by default now.
  */
 export async function openRedisStore(
   options: RedisSettings & {
@@ -77,8 +77,8 @@ export async function openRedisStore(
   );
   const writable = (): Promise<StoreHealth> =>
     inTime(store.check(), CHECK_TIMEOUT_MS, () => ({ status: 'unreachable', cause: 'no answer in time' }));
-  // With every connection: a register begins before the first checkout is issued, and one that a
-  // restart emptied is recognised before it is written to.
+  // Each connect runs a check, which begins a register before the first checkout is issued, and
+  // notices one that a restart emptied before it is written to.
   redis.on('ready', () => void writable());
   if (redis.status === 'ready') await writable();
   let setup: StoreHealth = { status: 'ok' };
@@ -124,7 +124,7 @@ function redisSharedWork(redis: RedisClient, prefix: string): SharedWork {
         forMs,
         ...bounds.map(([, most]) => most),
       );
-      // Counted from 1; 0 is none.
+      // `place` counts holders from 1; 0: each has room.
       const holder = holders[place - 1];
       return holder === undefined ? undefined : { holder, spentForMs };
     },
@@ -144,8 +144,8 @@ function redisSharedWork(redis: RedisClient, prefix: string): SharedWork {
 }
 
 /**
- * The beginning of all of them. It has one hash tag, so one Cluster slot: a commit changes state,
- * receipt and events together.
+ * The beginning of all keys of a merchant. It has one hash tag, so one Cluster slot: a commit
+ * changes state, receipt and events together.
  * @throws Error for a merchant id that breaks the hash tag
  */
 export function keyPrefix(merchantId: string): string {
@@ -186,8 +186,8 @@ export function redisFeed(
 
 /**
  * Follows the stream on a connection of its own, opened with the first read. A read first fetches
- * what is there, with the position itself, so that it notices a ring that dropped or lost the
- * position while the server was away. Only then it waits on the server.
+ * the entries from the position on, which shows whether the ring dropped or lost the position while
+ * the server was away. Only if no entry follows does it wait on the server.
  */
 function redisTail(open: () => Promise<RedisClient>, key: string): EventTail {
   let opening: Promise<RedisClient> | undefined;
@@ -212,7 +212,7 @@ function redisTail(open: () => Promise<RedisClient>, key: string): EventTail {
   };
 }
 
-/** What follows a position. If the position is still an entry, nothing after it was dropped. */
+/** The entries behind a position. If the position is still an entry, none behind it was dropped. */
 async function stretchAfter(redis: RedisClient, key: string, position: string, count: number): Promise<EventStretch> {
   const found = (await answered(redis.xrange(key, streamId(position), '+', 'COUNT', count + 1))).map(entryOf);
   if (found[0]?.id === position) return { entries: found.slice(1), standing: 'held' };

@@ -7,21 +7,21 @@ const MEMORY_WARN_SHARE = 0.85;
 const SECTIONS = ['memory', 'persistence', 'replication'] as const;
 /** A replica that is connected and caught up, as INFO shows it. */
 const ONLINE_REPLICA = /^slave\d+:.*\bstate=online\b/;
-/** What each `appendfsync` may not have on disk yet. */
+/** Writes that may not be on disk yet with each `appendfsync`. */
 const UNSYNCED: Readonly<Record<string, string>> = {
   everysec: 'the last second or two',
   no: 'up to half a minute',
 };
 const PAYMENTS = 'payments, deliveries and receipts';
 
-/** What INFO shows of how a server is set up. */
+/** The aspects of a server that INFO shows. */
 type Aspect = 'eviction' | 'memory' | 'appendOnly' | 'replicas';
-/** Null for what is in order; what a server does not show is absent. */
+/** Null: in order; absent: the server does not show it. */
 type Setup = Readonly<Partial<Record<Aspect, string | null>>>;
 
 /**
- * What of the set-up of the server of our keys may lose payments. A managed server may refuse INFO.
- * Never rejects.
+ * Reads from the server of our keys the settings that may lose payments. A managed server may
+ * refuse INFO. Never rejects.
  */
 export async function readSetup(redis: RedisClient, prefix: string, replicas: number): Promise<Setup> {
   // In a cluster the key sends all four to the node that has our slot.
@@ -35,7 +35,7 @@ export async function readSetup(redis: RedisClient, prefix: string, replicas: nu
   return { ...ofMemory(info), ...ofPersistence(info), ...ofReplicas(lines, replicas) };
 }
 
-/** The same as reasons alone: what cannot be known counts as no weakness. */
+/** The weaknesses that `readSetup` finds; an unknown setting counts as none. */
 export async function weaknesses(redis: RedisClient, prefix: string, replicas: number): Promise<readonly string[]> {
   return Object.values(await readSetup(redis, prefix, replicas)).filter((weak) => weak !== null);
 }
@@ -55,15 +55,15 @@ export async function readFsync(redis: RedisClient, prefix: string): Promise<str
 }
 
 /**
- * What a crash of the server's machine may lose by its `appendfsync`, which is a choice and no
- * mistake. Never rejects.
+ * Names the loss by a crash of the server's machine under its `appendfsync`, which is a choice and
+ * no mistake. Never rejects.
  */
 export async function costs(redis: RedisClient, prefix: string): Promise<readonly string[]> {
   const cost = costOf((await readFsync(redis, prefix)) ?? 'off');
   return cost === undefined ? [] : [cost];
 }
 
-/** What a power cut forgets; undefined for nothing more than without it. */
+/** Names the loss by a power cut; undefined where `appendfsync` adds none. */
 export function costOf(fsync: string): string | undefined {
   if (fsync === 'secret')
     return `appendfsync cannot be read (CONFIG GET is not allowed): unless it is always, a power cut forgets ${PAYMENTS}`;

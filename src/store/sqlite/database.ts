@@ -55,7 +55,7 @@ function makeTables(db: DatabaseSync): void {
   }
 }
 
-/** @throws Error where they are not ours */
+/** @throws Error for tables that are not ours, or of another version */
 function hasTables(db: DatabaseSync): boolean {
   const tables = Number(db.prepare('SELECT count(*) AS n FROM sqlite_master').get()?.['n'] ?? 0);
   if (tables === 0) return false;
@@ -164,8 +164,8 @@ function openFile(path: string, onShared: (() => void) | undefined): DatabaseSyn
     if (onShared !== undefined && path !== ':memory:' && !hasToItself(db)) onShared();
     // INCREMENTAL: a file can release pages when this is set before its first table.
     // FULL: an acknowledged settlement must survive a power cut. In WAL mode that is one fsync a
-    // commit. MEMORY: a statement that changes several rows keeps what it may have to undo, and the
-    // container has no other place to write to than the directory of this file.
+    // commit. MEMORY: statements over several rows keep undo data, and the container can write to
+    // the directory of this file only.
     db.exec(
       'PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY',
     );
@@ -177,7 +177,7 @@ function openFile(path: string, onShared: (() => void) | undefined): DatabaseSyn
   }
 }
 
-/** SQLite lets a connection leave the WAL mode when no other one is open, in any process. */
+/** SQLite lets a connection leave the WAL mode only while no other one is open, in any process. */
 function hasToItself(db: DatabaseSync): boolean {
   try {
     return db.prepare('PRAGMA journal_mode = DELETE').get()?.['journal_mode'] === 'delete';
@@ -239,7 +239,7 @@ function groupCommit(db: DatabaseSync, committed: () => void = () => undefined) 
   let waiting: Waiting[] = [];
   let scheduled = false;
 
-  /** Returns the answer to the caller. @throws the error that ended the whole transaction */
+  /** Runs a work; returns the answer to its caller. @throws the error that ended the transaction */
   const attempt = ({ run, resolve, reject }: Waiting): (() => void) => {
     mark.run();
     try {

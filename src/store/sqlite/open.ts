@@ -21,8 +21,8 @@ import { type Database, openDatabase } from './database.ts';
 
 /**
  * `path`: a file, whose directory is created, or `:memory:`. `now`: the store's clock,
- * milliseconds. `epoch`: what an empty register begins with, by default now. `log` hears of another
- * process that has the file.
+ * milliseconds. `epoch`: the start of an empty register, by default now. `log` gets a warning when
+ * another process has the file.
  * @throws Error when the file cannot be used, is not ours, or is of another release
  */
 export function openSqliteStore(options: {
@@ -177,7 +177,7 @@ export function sqliteFeed(database: Database): Omit<EventFeed, 'append'> {
   };
 }
 
-/** Follows the ring: woken by every commit of this process. */
+/** Follows the ring: wakes at each commit of this process, and each second for those of others. */
 function sqliteTail(database: Database, after: EventFeed['after']): EventTail {
   const closing = new AbortController();
   return {
@@ -195,7 +195,7 @@ function sqliteTail(database: Database, after: EventFeed['after']): EventTail {
   };
 }
 
-/** Rows that one statement adds: two thirds of the cost of as many statements. */
+/** Rows of one INSERT, which costs two thirds of as many single ones. */
 const ROWS_AT_ONCE = 30;
 const COLUMNS = 4;
 

@@ -12,10 +12,10 @@ import { inTime } from '../../time/time.ts';
 const ROUND_MS = 2_000;
 /** Longest wait for one look, milliseconds. */
 const LOOK_DEADLINE_MS = 1_000;
-/** The name of what `/routing` answers. */
+/** The name of the check at `/routing`. */
 const ROUTING = 'routing';
 const BACKEND = { name: 'backend' } as const;
-/** The result of a look that is not over by then. */
+/** The result of a look that misses its deadline. */
 const LATE = { found: 'unreachable', cause: 'no answer in time' } as const;
 
 /** A component that is looked at in the background. `cause`: why it is not ok. */
@@ -48,9 +48,9 @@ export interface Monitor {
   readiness(): Promise<Readiness>;
   /**
    * Whether requests may be routed here: the store is there, no drain has begun, and no fence holds
-   * the calls. What only some calls need does not count: a facilitator that is away would take
-   * every replica out of service, and with it all that is free. Waits for the first look at the
-   * store, at most 1 s.
+   * the calls. Providers that only some calls need do not count: a facilitator that is away would
+   * take every replica, and all free calls, out of service. Waits for the first look at the store,
+   * at most 1 s.
    */
   routing(): Promise<ReadinessCheck>;
   /** Enabled adapters as the discovery document shows them. */
@@ -226,7 +226,7 @@ export interface CheckState {
 
 /** Failed looks in a row that turn `warn` into `fail`. */
 const FAILURES_TO_FAIL = 3;
-/** Time since the last good look that does the same, milliseconds. */
+/** Time since the last good look after which a component fails, milliseconds. */
 const STALE_AFTER_MS = 10_000;
 
 /** Before the first look: a component fails until a look has found it working. */

@@ -39,7 +39,7 @@ export function createLog(
 
 /** The secrets that a log masks, which become more with each configuration that is loaded. */
 export class MaskedSecrets {
-  /** As JSON spells them, the longest first: a new one may begin with the one before. */
+  /** Secrets as JSON spells them, the longest first: one may be the beginning of another. */
   spelled: readonly string[] = [];
 
   constructor(secrets: readonly string[]) {
@@ -70,10 +70,10 @@ function masked(
 }
 
 /**
- * One line a request: ids, method, path without query, status, milliseconds, trace; of a message to
- * an adapter also channel, resource, outcome, why a mandate or a payment was refused, and the
- * transaction that paid; of one that passes to the backend that it does. No headers in either
- * direction. `shown`: what of a raw path may be written.
+ * Writes one line a request: ids, method, path without query, status, milliseconds, trace; for a
+ * message to an adapter also channel, resource, outcome, the reason of a refused mandate or
+ * payment, and the paying transaction; `passed` for one that passes to the backend. No headers in
+ * either direction. `shown`: makes the part of a raw path that may be written.
  */
 export function httpLog(
   log: Log,

@@ -9,7 +9,7 @@ import { type DestinationStream, pino } from 'pino';
 const BUFFER_CHARACTERS = 16_384;
 /** Longest time a line waits in that buffer, milliseconds. */
 const FLUSH_EVERY_MS = 500;
-/** Bytes that wait for a reader which stopped reading; what comes then is dropped and counted. */
+/** Most bytes that wait for a reader which stopped reading; later ones are dropped and counted. */
 const MAX_WAITING_BYTES = 8_388_608;
 
 /** A process has one standard output. */
@@ -30,9 +30,9 @@ interface LineOutput extends DestinationStream {
  * `onLost` is called once after each loss, when the reader reads again: how many lines were lost in
  * all.
  *
- * The pipe blocks, which holds up the thread alone. Node makes it non-blocking as soon as anything
- * asks for `process.stdout`, as each `stream.pipe()` does; pino would then wait 100 ms for a pipe
- * that is free after one, and a busy log end seconds late.
+ * The pipe is set to block, which holds up the thread alone. The first use of `process.stdout`,
+ * such as by `stream.pipe()`, makes it non-blocking: pino would then wait 100 ms for a pipe that is
+ * free after 1 ms, and a busy log would end seconds late.
  */
 export function standardOutput(onLost: (inAll: number) => void): LineOutput {
   const { _handle } = process.stdout as { readonly _handle?: { setBlocking?(on: boolean): void } };
@@ -40,7 +40,7 @@ export function standardOutput(onLost: (inAll: number) => void): LineOutput {
   let collected = '';
   let timer: NodeJS.Timeout | undefined;
   let told = lost;
-  // The library does nothing where it is told to flush while its thread writes.
+  // pino ignores a flush while its thread writes.
   let writes = false;
   let again = false;
   const handOver = (): void => {
@@ -58,13 +58,13 @@ export function standardOutput(onLost: (inAll: number) => void): LineOutput {
     writes = true;
     out.flush();
   };
-  // Before the listener of the library, which then writes what it has before the process ends, but
-  // not what a thread was given in the same turn: so nothing may be long enough for one.
+  // Runs before pino's own listener, which writes its buffer but not the lines that a thread got in
+  // the same turn: after `flushSync` the rest is too short for a thread.
   process.on('exit', () => {
     out.flushSync();
     handOver();
   });
-  // The library measures all of its last buffer with each write: it gets whole buffers, not lines.
+  // pino measures its whole last buffer at each write, so it gets buffers, not lines.
   const size = {
     minLength: BUFFER_CHARACTERS,
     maxWrite: 4 * BUFFER_CHARACTERS,

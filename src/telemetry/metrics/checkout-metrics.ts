@@ -100,7 +100,7 @@ export function checkoutMetrics(registry: Registry) {
         exchanges -= 1;
       };
     },
-    /** `where`: JSONPath of what is wrong. */
+    /** `where`: JSONPath of the wrong value. */
     invalidDocument(operation: Operation, where: string): void {
       const pointer = where.replace(/\[\d+\]/g, '[]');
       if (pointers.size < MAX_POINTERS) pointers.add(pointer);

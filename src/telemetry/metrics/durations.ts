@@ -15,7 +15,7 @@ export interface Duration {
 export interface Durations {
   /** A histogram in seconds with one label. Its values are words of the code, never a caller's. */
   histogram(name: string, help: string, label: string): (value: string) => Duration;
-  /** All of them in the text format of Prometheus, version 0.0.4. */
+  /** All histograms in the text format of Prometheus, version 0.0.4. */
   text(): string;
 }
 
@@ -46,7 +46,7 @@ export function createDurations(): Durations {
 }
 
 class Buckets implements Duration {
-  /** One for each bound, and the last for what is above them all. */
+  /** A count for each bound, and the last for values above them all. */
   readonly #counts: number[] = [...SECONDS, Number.POSITIVE_INFINITY].map(() => 0);
   #sum = 0;
 

@@ -40,7 +40,7 @@ interface Fact {
   readonly read: () => number | undefined | Promise<number | undefined>;
 }
 
-/** The same with one label, its values from a closed list: no caller can fill the memory. */
+/** A fact with one label, its values from a closed list: no caller can fill the memory. */
 export interface LabelledFact extends Omit<Fact, 'read'> {
   readonly label: string;
   readonly read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
@@ -66,7 +66,7 @@ export interface Metrics {
 interface MetricsParts {
   /** Whether a resource is in the catalogue. */
   readonly sold: (resourceId: string) => boolean;
-  /** What its paid resources are paid in now. */
+  /** The tokens that paid resources are paid in now. */
   readonly offers: () => PricedIn;
   readonly census: () => Promise<PaymentCensus>;
 }
@@ -163,7 +163,7 @@ const COUNT_EVERY_MS = 5_000;
 /** Longest wait for a count, milliseconds; a scrape without these gauges is better than none. */
 const COUNT_DEADLINE_MS = 300;
 
-/** Counted when scraped. Every gateway of the merchant shows the same. */
+/** Counts open payments when scraped. Every gateway of the merchant shows the same numbers. */
 export function censusMetrics(
   registry: Registry,
   census: () => Promise<PaymentCensus>,

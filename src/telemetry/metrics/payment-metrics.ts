@@ -27,7 +27,7 @@ export function undeliveredCause({ receipt, events }: Pick<Advance, 'receipt' | 
 /** A token on a chain, as the offers name it. */
 type Money = Pick<PaymentRecord, 'network' | 'asset'>;
 
-/** What each paid resource is paid in, by resource id. */
+/** The token that each paid resource is paid in, by resource id. */
 export type PricedIn = ReadonlyMap<string, { readonly requirements: Money }>;
 
 /**

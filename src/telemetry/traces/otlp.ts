@@ -37,7 +37,7 @@ const DEFAULT_QUEUE = 2_048;
 /**
  * The exporter, the batches, the sampler and the resource read the standard variables themselves.
  * Calls only put spans into a bounded queue: a collector that is slow, dead or hostile costs spans
- * and nothing else. `onTrouble`: called when it begins to fail, not for every attempt.
+ * and nothing else. `onTrouble`: called when exports begin to fail, not for every attempt.
  */
 export function openOtlp(
   env: Readonly<Record<string, string | undefined>>,
@@ -118,13 +118,13 @@ const VERSION = '00';
 interface RequestSpans {
   readonly span: Span;
   readonly context: Context;
-  /** What to add to the monotonic clock for milliseconds since the epoch. */
+  /** The offset from the monotonic clock to milliseconds since the epoch. */
   readonly epoch: number;
   step: Span | undefined;
   payId: string | undefined;
 }
 
-/** The part of tracing that makes spans; `otlp.ts` exports them. */
+/** The part of tracing that makes spans; `openOtlp` exports them. */
 function recordSpans(tracer: Tracer): Pick<Tracing, 'entered' | 'traceId' | 'closed'> & { close(): void } {
   const requests = new WeakMap<Response, RequestSpans>();
   /** The spans of running settlements by payId, for the steps that the settlement publishes. */

@@ -35,7 +35,7 @@ export const PASSED_ON: Tracing = {
   close: async () => true,
 };
 
-/** The caller's trace: of the message once it is read, before that of the request's head. */
+/** The caller's trace: of the message after it is read, of the request's head before. */
 export function traceOf(
   req: Request,
   res: Response,
@@ -49,7 +49,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The variable for traces goes before the one for all signals (OTLP exporter specification). */
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
-/** They hold the credentials of the collector. */
+/** Variables with the credentials of the collector. */
 const HEADERS = ['OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'OTEL_EXPORTER_OTLP_HEADERS'] as const;
 const PROTOCOLS = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'] as const;
 
@@ -57,7 +57,7 @@ const PROTOCOLS = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PRO
 const SHORTEST_SECRET = 8;
 
 interface Collector {
-  /** For the log, which masks them. */
+  /** Credentials of the collector, which the log masks. */
   readonly secrets: readonly string[];
   /** One line for the log each. */
   readonly warnings: readonly string[];
@@ -98,7 +98,7 @@ function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-/** As it is written in the URL, and decoded. */
+/** The password as the URL spells it, and decoded. */
 function passwordOf(url: string): readonly string[] {
   const { password } = new URL(url);
   return password === '' ? [] : [password, decoded(password)];
