@@ -84,7 +84,7 @@ export function openPassthrough(parts: PassthroughParts) {
   });
   metrics.gauge({
     name: 'acg_passthrough_running',
-    help: 'Requests that pass to the backend inUse, without event streams; at most limits.maxPassthrough.',
+    help: 'Requests that pass to the backend now, without event streams; at most limits.maxPassthrough.',
     read: () => admission.running(),
   });
   metrics.gauge({

@@ -87,11 +87,14 @@ export function localAddress({ server }: Pick<GatewayConfig, 'server'>): {
   readonly url: string;
   readonly host?: string;
 } {
-  const { host, port, allowedHosts } = server;
+  const [served] = server.allowedHosts ?? [];
+  return { url: localUrl(server), ...(served === undefined ? {} : { host: served }) };
+}
+
+/** The URL of a listener on this machine. */
+export function localUrl({ host, port }: { readonly host: string; readonly port: number }): string {
   const everywhere = host === '0.0.0.0' || host === '::';
-  const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  const [served] = allowedHosts ?? [];
-  return { url: `http://${name}:${port}`, ...(served === undefined ? {} : { host: served }) };
+  return `http://${everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 function configuredAccess({ config: path, tokenFile }: AccessArgs, env: NodeJS.ProcessEnv): Access {

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
+import { localUrl } from './gateway-client.ts';
 import { httpGet } from './http-get.ts';
 import { CONFIG_OPTION, defineCommand, UnavailableError } from './program.ts';
 
@@ -17,7 +18,7 @@ export function healthcheckCommand(): Command {
 /** Rejects unless the gateway of this configuration answers 200 to /health. */
 async function healthcheck(args: { readonly config?: string }): Promise<void> {
   const { management } = loadConfig({ path: args.config, env: process.env });
-  const where = `http://127.0.0.1:${management.port}/health`;
+  const where = `${localUrl(management)}/health`;
   const { statusCode, body } = await httpGet(where, { signal: AbortSignal.timeout(DEADLINE_MS) });
   body.destroy();
   if (statusCode !== 200) throw new UnavailableError(`${where} answered ${statusCode}, not 200`);
