@@ -87,6 +87,15 @@ describe('GET /api/resources', () => {
     assert.deepEqual([inPlace['method'], inPlace['exposedVia']], ['GET', ['http', 'origin']]);
     assert.ok(elsewhere !== undefined && !('address' in elsewhere));
   });
+  it('has each entry by itself too, with the bytes of the list, and no other', () => {
+    for (const resource of resources) {
+      const { bytes, etag } = catalogue.entry(String(resource['id'])) ?? assert.fail();
+      assert.ok(Buffer.from(catalogue.listing.bytes).includes(bytes));
+      assert.equal(catalogue.entry(String(resource['id']))?.etag, etag);
+      assert.notEqual(etag, catalogue.listing.etag);
+    }
+    for (const id of ['nothing', '__proto__', '']) assert.equal(catalogue.entry(id), undefined);
+  });
   it('keeps the order of the configuration', () =>
     assert.deepEqual(
       resources.map(({ id }) => id),

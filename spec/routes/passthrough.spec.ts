@@ -184,7 +184,7 @@ describe('where the rest passes, a route whose setting is missing', () => {
                 ...(method === 'POST' && body !== undefined ? { body } : {}),
               };
               const answer = await assertStays(world, method, route.path, sent);
-              assert.deepEqual(seen(answer), seen(await assertStays(world, method, '/api/resources/nowhere', sent)));
+              assert.deepEqual(seen(answer), seen(await assertStays(world, method, '/api/resources/nowhere/x', sent)));
               assert.equal(answer.status, 404);
             }
           });

@@ -188,6 +188,9 @@ export const ROUTES: readonly Route[] = [
   probe('agents', '/ready'),
   published('/.well-known/agent-commerce', { cacheControl: 'no-cache', validators: 'etag' }),
   published('/api/resources', { cacheControl: 'no-cache', validators: 'etag' }),
+  published('/api/resources/:id', {
+    ...{ path: '/api/resources/cities', cacheControl: 'no-cache', validators: 'etag' },
+  }),
   ...['/openapi.json', '/.well-known/x402'].map((pattern) => document(pattern)),
   document('/llms.txt', { mediaType: 'text/plain; charset=utf-8' }),
   document('/', { headers: { vary: 'Accept' } }),

@@ -14,6 +14,7 @@ import { IGNORABLE_CONDITIONS, originAdapter, STRICT_CONDITIONS } from '../adapt
 import { DISCOVERY_PATH } from '../checkouts/operations.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { DID_PATH, didDocument, didWebOf, KEY_SET_PATH, keySet, signingKey } from '../crypto/signing-key.ts';
+import { GatewayError } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import { checkoutKeysOf } from '../mandates/ap2/checkout.ts';
 import { inPlaceOf, onlyInPlace } from '../passthrough/route.ts';
@@ -84,6 +85,7 @@ export async function loadAdapters({ mcp, a2a }: GatewayConfig['protocols']): Pr
 const DISCOVERY_MAX_AGE_S = 3_600;
 /** An expression: the router takes 2 us of a call for it, and 10 us for a text with a parameter. */
 const INVOKE_PATH = /^\/api\/resources\/(?<id>[^/]+)\/invoke$/;
+const ENTRY_PATH = /^\/api\/resources\/(?<id>[^/]+)$/;
 
 /** Mounts every enabled adapter; one that is not enabled has no path at all. */
 export function mountAdapters(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
@@ -154,7 +156,7 @@ export function preflightInPlace({ originHeaders }: GatewayConfig['backend']): P
   };
 }
 
-/** Mounts the public documents. Their bytes are made at start. */
+/** Mounts the public documents. Their bytes are made at start, those of an entry once. */
 export function mountPublicRoutes(
   agents: Router,
   config: SigningSettings & CatalogueSettings,
@@ -165,13 +167,18 @@ export function mountPublicRoutes(
     '/api/resources',
     staticDocument(() => catalogue.listing),
   );
+  agents.get(ENTRY_PATH, function listedEntry(req, res, next) {
+    const entry = catalogue.entry(String(req.params['id']));
+    if (entry === undefined) throw new GatewayError('RESOURCE_NOT_FOUND');
+    staticDocument(() => entry)(req, res, next);
+  });
   agents.get(
     '/.well-known/agent-commerce',
     staticDocument(() => catalogue.discovery(health())),
   );
   const documents = publishedDocuments(config, catalogue);
   for (const [path, handler] of documents) agents.get(path, handler);
-  const paths = ['/api/resources', '/.well-known/agent-commerce', ...documents.keys()];
+  const paths = ['/api/resources', ENTRY_PATH, '/.well-known/agent-commerce', ...documents.keys()];
   for (const [path, document] of keyDocuments(config)) {
     agents.get(path, published(staticBytes(document), new Date()));
     paths.push(path);
