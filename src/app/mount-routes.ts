@@ -8,7 +8,7 @@ import { type RequestHandler, Router } from 'express';
 import release from '../../package.json' with { type: 'json' };
 import type * as A2aModule from '../adapters/a2a/adapter.ts';
 import type * as A2aCard from '../adapters/a2a/agent-card.ts';
-import { httpAdapter } from '../adapters/http/adapter.ts';
+import { asksForPrice, httpAdapter } from '../adapters/http/adapter.ts';
 import type * as McpModule from '../adapters/mcp/adapter.ts';
 import { IGNORABLE_CONDITIONS, originAdapter, STRICT_CONDITIONS } from '../adapters/origin/adapter.ts';
 import { DISCOVERY_PATH } from '../checkouts/operations.ts';
@@ -93,11 +93,19 @@ export function mountAdapters(agents: Router, parts: AdapterParts, purchase: rea
   const { protocols, merchant } = config;
   const { mcp, a2a } = protocols;
   const { version } = release;
+  const callBy = (channel: Channel, adapter: RequestHandler): RequestHandler[] => [
+    ...ofChannel(channel, [...ingressGuards.entrance, adapter]),
+    ...purchase,
+  ];
   const mount = (channel: Channel, paths: (string | RegExp)[], adapter: RequestHandler): void => {
-    agents.post(paths, [...ofChannel(channel, [...ingressGuards.entrance, adapter]), ...purchase]);
+    agents.post(paths, callBy(channel, adapter));
     agents.all(paths, allowOnly('POST'));
   };
-  if (protocols.http.enabled) mount('http', [INVOKE_PATH], httpAdapter(headRoom(config).plain));
+  if (protocols.http.enabled) {
+    const adapter = httpAdapter(headRoom(config).plain);
+    agents.get(INVOKE_PATH, [asksForPrice(catalogue), ...callBy('http', adapter)]);
+    mount('http', [INVOKE_PATH], adapter);
+  }
   if (loadedAdapters.mcp !== undefined)
     mount('mcp', withSlash(mcp.mountPath), loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
   if (loadedAdapters.a2a !== undefined) {

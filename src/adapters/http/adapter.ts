@@ -1,9 +1,13 @@
-/** The HTTP adapter: `POST /api/resources/{id}/invoke` becomes a call, its body the input. */
+/**
+ * The HTTP adapter: `POST /api/resources/{id}/invoke` becomes a call, its body the input; a GET of
+ * it asks for the price.
+ */
 
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { isObject } from '../../json/json.ts';
 import { receiveCall } from '../../pipeline/call.ts';
+import type { Catalogue } from '../../resources/catalogue.ts';
 import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
 import { readJsonBody, singleHeader } from '../../server/http/request.ts';
 import { clientGone } from '../../server/http/respond.ts';
@@ -38,6 +42,23 @@ export function httpAdapter(room: number): RequestHandler {
       startedAt,
       left,
     });
+    next();
+  };
+}
+
+/**
+ * Lets a GET without a proof on to the 402 of a POST without a body: some catalogues ask so, and
+ * take 405 for "not paid". The next route answers 405 to every other GET.
+ */
+export function asksForPrice({ byId }: Pick<Catalogue, 'byId'>): RequestHandler {
+  return function asksForPrice(req, res, next) {
+    const resource = byId.get(String(req.params['id']));
+    const isSold = resource?.pricing.type === 'fixed' && resource.exposedVia.includes('http');
+    if (!isSold || carriedProof(req).kind !== 'none') {
+      next('route');
+      return;
+    }
+    res.setHeader('allow', 'POST');
     next();
   };
 }
