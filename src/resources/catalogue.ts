@@ -219,9 +219,9 @@ function bazaarForms(
         message: `makes ${largest} bytes of each challenge, of which there may be ${MOST_BYTES}: shorten example and output`,
       },
     ];
-  const { description, mimeType } = config;
+  const { description, mimeType, labels } = config;
   return {
-    about: { ...(description === undefined ? {} : { description }), mimeType },
+    about: { ...(description === undefined ? {} : { description }), mimeType, ...labels },
     invoke,
     inPlace,
     tool: tool && { extension: tool, url: settings.merchant.publicBaseUrl + settings.protocols.mcp.mountPath },
