@@ -103,7 +103,11 @@ export function mountAdapters(agents: Router, parts: AdapterParts, purchase: rea
   };
   if (protocols.http.enabled) {
     const adapter = httpAdapter(headRoom(config).plain);
-    agents.get(INVOKE_PATH, [asksForPrice(catalogue), ...callBy('http', adapter)]);
+    const isSold = (id: string): boolean => {
+      const resource = catalogue.byId.get(id);
+      return resource?.pricing.type === 'fixed' && resource.exposedVia.includes('http');
+    };
+    agents.get(INVOKE_PATH, [asksForPrice(isSold), ...callBy('http', adapter)]);
     mount('http', [INVOKE_PATH], adapter);
   }
   if (loadedAdapters.mcp !== undefined)

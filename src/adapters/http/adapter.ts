@@ -7,7 +7,6 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { isObject } from '../../json/json.ts';
 import { receiveCall } from '../../pipeline/call.ts';
-import type { Catalogue } from '../../resources/catalogue.ts';
 import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
 import { readJsonBody, singleHeader } from '../../server/http/request.ts';
 import { clientGone } from '../../server/http/respond.ts';
@@ -48,13 +47,12 @@ export function httpAdapter(room: number): RequestHandler {
 
 /**
  * Lets a GET without a proof on to the 402 of a POST without a body: some catalogues ask so, and
- * take 405 for "not paid". The next route answers 405 to every other GET.
+ * take 405 for "not paid". The next route answers 405 to every other GET. `isSold`: whether a
+ * resource has a price over HTTP.
  */
-export function asksForPrice({ byId }: Pick<Catalogue, 'byId'>): RequestHandler {
+export function asksForPrice(isSold: (resourceId: string) => boolean): RequestHandler {
   return function asksForPrice(req, res, next) {
-    const resource = byId.get(String(req.params['id']));
-    const isSold = resource?.pricing.type === 'fixed' && resource.exposedVia.includes('http');
-    if (!isSold || carriedProof(req).kind !== 'none') {
+    if (!isSold(String(req.params['id'])) || carriedProof(req).kind !== 'none') {
       next('route');
       return;
     }
