@@ -10,7 +10,12 @@ import type { PublishedName } from './published.ts';
 import type { PairStyle } from './url-template.ts';
 
 export interface CatalogueSettings {
-  readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
+  readonly merchant: {
+    readonly id: string;
+    readonly name: string;
+    readonly publicBaseUrl: string;
+    readonly iconUrl?: string;
+  };
   readonly storage: { readonly engine: { readonly kind: 'redis' | 'sqlite' } };
   readonly protocols: Readonly<Record<'http', { readonly enabled: boolean }>> &
     Readonly<Record<'mcp' | 'acp', { readonly enabled: boolean; readonly mountPath: string }>> & {
