@@ -26,5 +26,7 @@ describe('the room in the head of an answer', () => {
     assert.deepEqual(more, []);
     assert.match(warning, /^resources\.report: its 402 leaves out its description, .* raise server\.maxHeadBytes/);
     assert.deepEqual(warned({ ...LONG, 'server.maxHeadBytes': 8_192 }), []);
+    const [icon = ''] = warned({ 'merchant.iconUrl': `https://shop.example/${'i'.repeat(2_000)}` });
+    assert.match(icon, /leaves out its icon, so that/);
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
+import { ResourceInfoSchema } from '@x402/core/schemas';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import {
   type DiscoveryExtension,
@@ -86,6 +87,15 @@ describe('GET /api/resources', () => {
     assert.equal(inPlace?.['address'], 'https://api.shop.example/reports/{city}');
     assert.deepEqual([inPlace['method'], inPlace['exposedVia']], ['GET', ['http', 'origin']]);
     assert.ok(elsewhere !== undefined && !('address' in elsewhere));
+  });
+  it('has each entry by itself too, with the bytes of the list, and no other', () => {
+    for (const resource of resources) {
+      const { bytes, etag } = catalogue.entry(String(resource['id'])) ?? assert.fail();
+      assert.ok(Buffer.from(catalogue.listing.bytes).includes(bytes));
+      assert.equal(catalogue.entry(String(resource['id']))?.etag, etag);
+      assert.notEqual(etag, catalogue.listing.etag);
+    }
+    for (const id of ['nothing', '__proto__', '']) assert.equal(catalogue.entry(id), undefined);
   });
   it('keeps the order of the configuration', () =>
     assert.deepEqual(
@@ -179,6 +189,30 @@ describe('GET /.well-known/agent-commerce', () => {
     const third = discovery(http('warn', after(HEALTH_REFRESH_MS + 1)));
     assert.notEqual(third.etag, second.etag);
     assert.equal(discovery(http('pass', START)).etag, first.etag);
+  });
+});
+
+describe('the name and the tags of an offer', () => {
+  const official = (members: object): boolean =>
+    ResourceInfoSchema.safeParse({ url: 'https://api.shop.example', ...members }).success;
+  const TEXTS = ['a', '~ '.repeat(16), 'x'.repeat(33), 'Café', '市場'];
+
+  it('are that of the merchant where the official schema takes it, else none', () => {
+    for (const name of TEXTS) {
+      const [resource] = load({ 'merchant.name': name }).resources;
+      assert.deepEqual(resource?.labels, official({ serviceName: name }) ? { serviceName: name } : {}, name);
+    }
+  });
+  it('are tags that it takes; others are refused at start', () => {
+    const many = (count: number) => Array.from({ length: count }, (_, place) => `tag ${place}`);
+    for (const given of [[], many(5), many(6), [''], ...TEXTS.map((text) => [text])])
+      assert.equal(problems({ 'resources.report.tags': given }).length === 0, official({ tags: given }), `${given}`);
+  });
+  it('are in the list, where there are any', () => {
+    const { listing } = compileCatalogue(load({ 'resources.report.tags': ['weather', 'Europe'] }));
+    const { resources } = parsed(listing) as { resources: Record<string, unknown>[] };
+    obeys({ type: 'array', items: resourceSchema, minItems: 1 }, resources);
+    assert.deepEqual(resources[0]?.['tags'], ['weather', 'Europe']);
   });
 });
 
@@ -372,9 +406,13 @@ describe('a resource in catalogues', () => {
   });
 
   it('says of its resource what the 402 says', () => {
-    assert.deepEqual(listed().about, { mimeType: 'application/json' });
-    const { about } = listed({ [`${R}.description`]: 'Prices of a city', [`${R}.mimeType`]: 'text/csv' });
-    assert.deepEqual(about, { description: 'Prices of a city', mimeType: 'text/csv' });
+    assert.deepEqual(listed().about, { mimeType: 'application/json', serviceName: 'Shop' });
+    const shown = { description: 'Prices of a city', mimeType: 'text/csv', tags: ['weather'] };
+    const changes = Object.fromEntries(Object.entries(shown).map(([key, value]) => [`${R}.${key}`, value]));
+    const iconUrl = 'https://shop.example/icon.svg';
+    const { about } = listed({ ...changes, 'merchant.iconUrl': iconUrl });
+    assert.deepEqual(about, { ...shown, serviceName: 'Shop', iconUrl });
+    assert.ok(ResourceInfoSchema.safeParse({ url: BASE, ...about }).success);
   });
 
   it('takes any object where a schema refers to itself, which means something else within another', () => {

@@ -22,6 +22,7 @@ const TEXT = { type: 'string', maxLength: 64 };
 interface Operation {
   readonly operationId: string;
   readonly description: string;
+  readonly tags?: readonly string[];
   readonly parameters?: readonly {
     readonly name: string;
     readonly in: string;
@@ -82,6 +83,12 @@ describe('the OpenAPI document', () => {
       protocols: [{ x402: {} }],
     });
     assert.ok(post !== undefined && '402' in post.responses);
+  });
+
+  it('has the tags of a resource at its operation', async () => {
+    const { paths } = await described({ [`${R}.report.tags`]: ['weather'], [`${R}.thing`]: resource({}) });
+    assert.deepEqual(paths['/api/resources/report/invoke']?.['post']?.tags, ['weather']);
+    assert.ok(!('tags' in (paths['/api/resources/thing/invoke']?.['post'] ?? assert.fail())));
   });
 
   it('has a free one without a price, and no input that it must have', async () => {

@@ -20,6 +20,15 @@ const isPublishable = new Ajv({ strict: true }).compile({
     title: { type: 'string', minLength: 1, maxLength: 100 },
     description: { type: 'string', minLength: 1, maxLength: 100 },
     version: { type: 'string', maxLength: 255, pattern: '^\\d+\\.\\d+\\.\\d+' },
+    icons: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { src: { type: 'string', maxLength: 255, pattern: '^https://' } },
+        required: ['src'],
+        additionalProperties: false,
+      },
+    },
     remotes: {
       type: 'array',
       minItems: 1,
@@ -43,6 +52,7 @@ interface ServerJson {
   readonly title: string;
   readonly description: string;
   readonly version: string;
+  readonly icons?: readonly { readonly src: string }[];
   readonly remotes: readonly { readonly url: string }[];
 }
 
@@ -56,6 +66,13 @@ function made(changes: Changes = {}, choices: ServerJsonChoices = {}): ServerJso
 }
 
 describe('server.json for the MCP registry', () => {
+  it('has the icon of the merchant where the registry takes it', () => {
+    const [most, longer] = [255, 256].map((length) => 'https://shop.example/'.padEnd(length, 'i'));
+    assert.deepEqual(made({ 'merchant.iconUrl': most }).icons, [{ src: most }]);
+    for (const iconUrl of [longer, 'http://shop.example/icon.svg', undefined])
+      assert.equal(made({ 'merchant.iconUrl': iconUrl }).icons, undefined);
+  });
+
   it('names the endpoint by the domain of the merchant', () => {
     const { name, title, remotes } = made();
     assert.deepEqual([name, title], ['example.shop.api/shop', 'Shop']);

@@ -59,6 +59,35 @@ describe('a call of a resource', () => {
     assert.match(error.message, /send it in PAYMENT-SIGNATURE/);
   });
 
+  it('is asked for its price by GET and HEAD, with the challenge of a POST without a body', async () => {
+    const ask = (method: string, resource: string, headers: Sent['headers'] = {}) =>
+      send(world().agents, method, `/api/resources/${resource}/invoke`, { headers });
+    const stable = ({ headers, text }: { headers: Record<string, unknown>; text?: string }) => {
+      const { 'x-request-id': _id, date: _date, allow: _allow, 'payment-required': offer, ...others } = headers;
+      const fresh = /"(?:requestId|expiresAt|token)": *"[^"]+"/g;
+      return [others, JSON.stringify(decoded(offer)).replaceAll(fresh, ''), text?.replaceAll(fresh, '')];
+    };
+    world().backend.forget();
+    const [get, head, post] = await Promise.all(
+      ['GET', 'HEAD', 'POST'].map((method) => ask(method, 'market_report').expect(402)),
+    );
+    assert.ok(get !== undefined && head !== undefined && post !== undefined);
+    assert.deepEqual([get.headers['allow'], head.headers['allow'], post.headers['allow']], ['POST', 'POST', undefined]);
+    assert.deepEqual(stable(get), stable(post));
+    assert.equal(head.text, undefined);
+    assert.deepEqual(stable({ headers: head.headers, text: post.text }), stable(post));
+    const others: readonly (readonly [string, Sent['headers']])[] = [
+      ['market_report', { 'payment-signature': 'bm90aGluZw==' }],
+      ['market_report', { 'x-payment': 'bm90aGluZw==' }],
+      ['market_report', { 'payment-signature': ['e30=', 'e30='] }],
+      ['cities', {}],
+      ['nowhere', {}],
+    ];
+    for (const [resource, headers] of others)
+      for (const method of ['GET', 'HEAD']) await ask(method, resource, headers).expect(405).expect('allow', 'POST');
+    assert.deepEqual(world().backend.requests, []);
+  });
+
   it('that is free ignores a payment', async () => {
     for (const name of ['payment-signature', 'x-payment']) {
       const { headers } = await invoke('cities', {}, { [name]: 'bm90aGluZw==' }).expect(200);

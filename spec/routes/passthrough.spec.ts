@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { Response } from 'supertest';
 import { PUBLISHED_NAMES } from '../../src/resources/published.ts';
 import { OPERATOR_TOKEN } from '../support/gateway.ts';
-import { METHODS, pathOf, ROUTES, type Setting, WITHOUT } from './table.ts';
+import { answeredMethods, METHODS, pathOf, ROUTES, type Setting, WITHOUT } from './table.ts';
 import { envelope, overlaid, type Sent, send, sharedRoutes } from './world.ts';
 
 const ON = { backend: { passthrough: { enabled: true } } };
@@ -119,7 +119,7 @@ describe('where the rest passes, a route of the gateway', () => {
   const world = sharedRoutes(LISTED);
 
   for (const route of ROUTES.filter(({ app }) => app === 'agents')) {
-    const allowed = route.allow.split(', ');
+    const allowed = answeredMethods(ROUTES.filter(({ app, path }) => app === route.app && path === route.path));
     const others = METHODS.filter((method) => !allowed.includes(method));
     const isFreeAddress = route.matchedBy === 'address' && route.status !== 402;
 
@@ -147,7 +147,7 @@ describe('where the rest passes, a route of the gateway', () => {
   }
 
   for (const path of [
-    ...['/api/resources/', '/api/resources/cities', '/api/resources/cities/invoke/x', '/api/events/evt_1', '/mcp/x'],
+    ...['/api/resources/', '/api/resources/cities/x', '/api/resources/cities/invoke/x', '/api/events/evt_1', '/mcp/x'],
     ...['/console/files.ts', '/a2a/x', '/acp', '/api/receipts/', '/console/'],
   ])
     it(`${path} is below one: 404 of the gateway with every method`, async () => {
@@ -184,7 +184,7 @@ describe('where the rest passes, a route whose setting is missing', () => {
                 ...(method === 'POST' && body !== undefined ? { body } : {}),
               };
               const answer = await assertStays(world, method, route.path, sent);
-              assert.deepEqual(seen(answer), seen(await assertStays(world, method, '/api/resources/nowhere', sent)));
+              assert.deepEqual(seen(answer), seen(await assertStays(world, method, '/api/resources/nowhere/x', sent)));
               assert.equal(answer.status, 404);
             }
           });

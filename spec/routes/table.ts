@@ -45,7 +45,10 @@ export interface Route {
   readonly pattern: string;
   /** One spelling of the pattern; default: the pattern itself. */
   readonly path: string;
-  /** `Allow` of a refused method. HEAD and OPTIONS are answered where they stand there. */
+  /**
+   * `Allow` of a refused method. HEAD and OPTIONS are answered where they stand there; GET and HEAD
+   * of what is sold by POST get its price.
+   */
   readonly allow: 'GET, HEAD' | 'GET' | 'POST' | 'POST, GET' | `${'' | 'GET, HEAD, '}${'' | 'POST, '}OPTIONS`;
   /** A right request, each time a new one. */
   readonly sent: () => Sent;
@@ -188,6 +191,9 @@ export const ROUTES: readonly Route[] = [
   probe('agents', '/ready'),
   published('/.well-known/agent-commerce', { cacheControl: 'no-cache', validators: 'etag' }),
   published('/api/resources', { cacheControl: 'no-cache', validators: 'etag' }),
+  published('/api/resources/:id', {
+    ...{ path: '/api/resources/cities', cacheControl: 'no-cache', validators: 'etag' },
+  }),
   ...['/openapi.json', '/.well-known/x402'].map((pattern) => document(pattern)),
   document('/llms.txt', { mediaType: 'text/plain; charset=utf-8' }),
   document('/', { headers: { vary: 'Accept' } }),
@@ -200,6 +206,10 @@ export const ROUTES: readonly Route[] = [
   }),
   invoke('cities', {}, { mediaType: 'application/json', cacheControl: undefined }),
   invoke('market_report', { city: 'Berlin' }, { status: 402, headers: { 'payment-required': OFFER } }),
+  readable({
+    ...{ audience: 'agents', pattern: '/api/resources/:id/invoke', path: '/api/resources/market_report/invoke' },
+    ...{ allow: 'POST', status: 402, headers: { 'payment-required': OFFER, allow: 'POST' }, needs: ['http'] },
+  }),
   ...['/mcp', '/mcp/'].map((pattern) =>
     callable({
       ...{ audience: 'agents', pattern, needs: ['mcp'] },
@@ -250,6 +260,13 @@ export const ROUTES: readonly Route[] = [
   hook('/drain'),
   hook('/release'),
 ];
+
+/** The methods that a path answers with more than a refusal. `rows`: all of the path. */
+export function answeredMethods(rows: readonly Route[]): readonly string[] {
+  const [{ allow } = { allow: '' }] = rows;
+  const asked = allow === 'POST' && rows.some(({ method }) => method === 'GET') ? ['GET', 'HEAD'] : [];
+  return [...allow.split(', '), ...asked];
+}
 
 /** The path of a row, with a session of its own where it has one. */
 export async function pathOf({ path }: Route, agents: Express): Promise<string> {

@@ -62,10 +62,23 @@ describe('an adapter at another mount', () => {
 /** Near to routes, and none. */
 const NOWHERE = [
   ...['//', '/nowhere', '/favicon.ico', '/robots.txt', '/index.html', '/api', '/api/', '/.well-known'],
-  ...['/api/resource', '/api/resources/cities', '/api/resources//invoke', '/api/resources/cities/invoke/x'],
+  ...['/api/resource', '/api/resources/', '/api/resources//invoke', '/api/resources/cities/invoke/x'],
   ...['/api/events/streams', '/api/events/evt_1-1', '/mcp/x', '/a2a/x', '/a2a//', '/acpx', '/consoles', '/healthz'],
   ...['/actuator', '/debug', '/debug/pprof/', '/heapdump', '/json/list', '/admin'],
 ];
+
+describe('a resource that is not in the list', () => {
+  const world = sharedRoutes();
+
+  it('has no entry, and still the methods of one', async () => {
+    for (const id of ['nowhere', '__proto__', 'cities%20', '%63ities.']) {
+      const path = `/api/resources/${id}`;
+      await send(world().agents, 'GET', path).expect(404).expect(envelope('RESOURCE_NOT_FOUND'));
+      await send(world().agents, 'HEAD', path).expect(404);
+      await send(world().agents, 'POST', path).expect(405).expect('allow', 'GET, HEAD');
+    }
+  });
+});
 
 describe('a path that is no route', () => {
   const world = sharedRoutes();

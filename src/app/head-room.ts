@@ -14,7 +14,7 @@ import { openSigning } from './open-signing.ts';
 
 const STATUS_LINE = Math.max(...Object.values(STATUS_CODES).map((text) => `HTTP/1.1 000 ${text}\r\n\r\n`.length));
 
-/** Fields that Node and the first middleware put into every head. */
+/** Fields of Node and the first middleware in every head, and that of an invoke path. */
 const ALWAYS = {
   date: new Date(0).toUTCString(),
   connection: 'keep-alive',
@@ -22,6 +22,7 @@ const ALWAYS = {
   'x-request-id': '_'.repeat(64),
   'cache-control': 'private, no-store',
   'content-length': '9'.repeat(15),
+  allow: 'POST',
   ...JSON_HEAD,
   ...NO_SNIFFING,
 };

@@ -8,12 +8,13 @@ import { type RequestHandler, Router } from 'express';
 import release from '../../package.json' with { type: 'json' };
 import type * as A2aModule from '../adapters/a2a/adapter.ts';
 import type * as A2aCard from '../adapters/a2a/agent-card.ts';
-import { httpAdapter } from '../adapters/http/adapter.ts';
+import { asksForPrice, httpAdapter } from '../adapters/http/adapter.ts';
 import type * as McpModule from '../adapters/mcp/adapter.ts';
 import { IGNORABLE_CONDITIONS, originAdapter, STRICT_CONDITIONS } from '../adapters/origin/adapter.ts';
 import { DISCOVERY_PATH } from '../checkouts/operations.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { DID_PATH, didDocument, didWebOf, KEY_SET_PATH, keySet, signingKey } from '../crypto/signing-key.ts';
+import { GatewayError } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import { checkoutKeysOf } from '../mandates/ap2/checkout.ts';
 import { inPlaceOf, onlyInPlace } from '../passthrough/route.ts';
@@ -84,6 +85,7 @@ export async function loadAdapters({ mcp, a2a }: GatewayConfig['protocols']): Pr
 const DISCOVERY_MAX_AGE_S = 3_600;
 /** A RegExp: the router takes 2 us of a call for it, and 10 us for a text with a parameter. */
 const INVOKE_PATH = /^\/api\/resources\/(?<id>[^/]+)\/invoke$/;
+const ENTRY_PATH = /^\/api\/resources\/(?<id>[^/]+)$/;
 
 /** Mounts every enabled adapter; one that is not enabled has no path at all. */
 export function mountAdapters(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
@@ -91,11 +93,24 @@ export function mountAdapters(agents: Router, parts: AdapterParts, purchase: rea
   const { protocols, merchant } = config;
   const { mcp, a2a } = protocols;
   const { version } = release;
-  const mount = (channel: Channel, paths: (string | RegExp)[], adapter: RequestHandler): void => {
-    agents.post(paths, [...ofChannel(channel, [...ingressGuards.entrance, adapter]), ...purchase]);
+  const mount = (
+    channel: Channel,
+    paths: (string | RegExp)[],
+    adapter: RequestHandler,
+    priced?: RequestHandler,
+  ): void => {
+    const call = [...ofChannel(channel, [...ingressGuards.entrance, adapter]), ...purchase];
+    agents.post(paths, call);
+    if (priced !== undefined) agents.get(paths, [priced, ...call]);
     agents.all(paths, allowOnly('POST'));
   };
-  if (protocols.http.enabled) mount('http', [INVOKE_PATH], httpAdapter(headRoom(config).plain));
+  if (protocols.http.enabled) {
+    const isSold = (id: string): boolean => {
+      const resource = catalogue.byId.get(id);
+      return resource?.pricing.type === 'fixed' && resource.exposedVia.includes('http');
+    };
+    mount('http', [INVOKE_PATH], httpAdapter(headRoom(config).plain), asksForPrice(isSold));
+  }
   if (loadedAdapters.mcp !== undefined)
     mount('mcp', withSlash(mcp.mountPath), loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
   if (loadedAdapters.a2a !== undefined) {
@@ -154,7 +169,7 @@ export function preflightInPlace({ originHeaders }: GatewayConfig['backend']): P
   };
 }
 
-/** Mounts the public documents, for GET and HEAD alone. */
+/** Mounts the public documents, for GET and HEAD alone. An entry is made at its first request. */
 export function mountPublicRoutes(
   agents: Router,
   config: SigningSettings & CatalogueSettings,
@@ -165,13 +180,18 @@ export function mountPublicRoutes(
     '/api/resources',
     staticDocument(() => catalogue.listing),
   );
+  agents.get(ENTRY_PATH, function listedEntry(req, res, next) {
+    const entry = catalogue.entry(String(req.params['id']));
+    if (entry === undefined) throw new GatewayError('RESOURCE_NOT_FOUND');
+    staticDocument(() => entry)(req, res, next);
+  });
   agents.get(
     '/.well-known/agent-commerce',
     staticDocument(() => catalogue.discovery(health())),
   );
   const documents = publishedDocuments(config, catalogue);
   for (const [path, handler] of documents) agents.get(path, handler);
-  const paths = ['/api/resources', '/.well-known/agent-commerce', ...documents.keys()];
+  const paths = ['/api/resources', ENTRY_PATH, '/.well-known/agent-commerce', ...documents.keys()];
   for (const [path, document] of keyDocuments(config)) {
     agents.get(path, published(staticBytes(document), new Date()));
     paths.push(path);

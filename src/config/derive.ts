@@ -77,6 +77,7 @@ export function deriveConfig(
   const ap2 = deriveAp2(document, merchant, payments.asset, uses, problems);
   const surroundings: ResourceSurroundings = {
     publicBaseUrl: merchant?.publicBaseUrl ?? '',
+    labels: merchant === undefined ? {} : labelsOf(merchant),
     passes: backend?.passthrough !== undefined,
     backend: backend ?? { origin: '', pathPrefix: '', headers: {} },
     enabled: enabledChannels(document, problems),
@@ -215,7 +216,18 @@ function deriveMerchant({ merchant }: ConfigDocument, problems: ProblemList): Ga
   const [publicBaseUrl, ...formerBaseUrls] = [merchant.publicBaseUrl, ...merchant.formerBaseUrls].map((url) =>
     url.replace(/\/+$/, ''),
   );
-  return { id: merchant.id, name: merchant.name, publicBaseUrl: publicBaseUrl ?? '', formerBaseUrls };
+  return { ...merchant, publicBaseUrl: publicBaseUrl ?? '', formerBaseUrls };
+}
+
+/** What the official schema takes as the name of a service (x402 2.2). */
+const SERVICE_NAME = /^[ -~]{1,32}$/;
+
+/** Another name is no mistake: offers go without it. */
+function labelsOf({ name, iconUrl }: GatewayConfig['merchant']): ResourceSurroundings['labels'] {
+  return {
+    ...(SERVICE_NAME.test(name) ? { serviceName: name } : {}),
+    ...(iconUrl === undefined ? {} : { iconUrl }),
+  };
 }
 
 /** `server`: tokens in order of use, origins and hosts in lower case, as they are compared. */

@@ -39,6 +39,8 @@ export interface Catalogue {
   readonly bazaar: ReadonlyMap<string, BazaarForms>;
   /** GET /api/resources. */
   readonly listing: StaticDocument;
+  /** One entry of that list, made when it is first asked for; undefined: there is none. */
+  readonly entry: (id: string) => StaticDocument | undefined;
   /** GET /.well-known/agent-commerce; cheap enough for every request. */
   readonly discovery: (health: AdapterHealths) => StaticDocument;
 }
@@ -82,7 +84,20 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
     listed,
     bazaar,
     listing: staticDocument({ resources: listed }),
+    entry: entriesOf(listed),
     discovery: discoveryDocument(config, startedAt),
+  };
+}
+
+function entriesOf(listed: readonly ListedResource[]): Catalogue['entry'] {
+  const byId = new Map(listed.map((entry) => [entry.id, entry]));
+  const made = new Map<string, StaticDocument>();
+  return (id) => {
+    const entry = byId.get(id);
+    if (entry === undefined) return undefined;
+    const document = made.get(id) ?? staticDocument(entry);
+    made.set(id, document);
+    return document;
   };
 }
 
@@ -204,9 +219,9 @@ function bazaarForms(
         message: `makes ${largest} bytes of each challenge, of which there may be ${MOST_BYTES}: shorten example and output`,
       },
     ];
-  const { description, mimeType } = config;
+  const { description, mimeType, labels } = config;
   return {
-    about: { ...(description === undefined ? {} : { description }), mimeType },
+    about: { ...(description === undefined ? {} : { description }), mimeType, ...labels },
     invoke,
     inPlace,
     tool: tool && { extension: tool, url: settings.merchant.publicBaseUrl + settings.protocols.mcp.mountPath },

@@ -19,6 +19,8 @@ export interface ListedResource {
   readonly exposedVia: readonly string[];
   /** Its address for sales by its own method, with `{param}`s; absent without channel `origin`. */
   readonly address?: string;
+  /** Words for catalogues; absent without any. */
+  readonly tags?: readonly string[];
   readonly paymentMethods: readonly string[];
   /** Absent where nothing but money is needed. */
   readonly authorization?: { readonly required: readonly string[] };
@@ -36,6 +38,7 @@ export function listedResource(resource: ResourceConfig, inputSchema: JsonObject
     pricing: listedPricing(resource.pricing),
     exposedVia: resource.exposedVia,
     ...(resource.address === undefined ? {} : { address: resource.address }),
+    ...(resource.labels.tags === undefined ? {} : { tags: resource.labels.tags }),
     paymentMethods: resource.paymentMethods,
     ...(resource.authorization.length === 0 ? {} : { authorization: { required: resource.authorization } }),
   };

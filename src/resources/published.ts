@@ -104,13 +104,14 @@ function pathsOf(all: readonly Described[], settings: CatalogueSettings): Paths 
 
 /** The members that the operations of a resource share. */
 function operationOf(listed: ListedResource, { mimeType }: ResourceConfig, settings: CatalogueSettings): JsonObject {
-  const { id, name, outputSchema, pricing } = listed;
+  const { id, name, outputSchema, pricing, tags = [] } = listed;
   const schema =
     outputSchema === undefined ? {} : { schema: embedded(outputSchema, `${schemaUrl(id, settings)}/output`) };
   const refused = { description: 'The input does not fit; the body says what would' };
   return {
     summary: name,
     description: describedWithPrice(listed),
+    ...(tags.length === 0 ? {} : { tags }),
     security: [],
     ...(pricing.type === 'free' ? {} : { 'x-payment-info': paymentInfo(pricing, settings) }),
     responses: {

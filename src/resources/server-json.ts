@@ -11,6 +11,8 @@ const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server
 /** Longest title and description, and longest name, characters. */
 const MOST_CHARACTERS = 100;
 const LONGEST_NAME = 200;
+/** The registry takes no other icon. */
+const ICON = /^https:\/\/.{1,247}$/i;
 /** The registry refuses ranges and `latest`, and sorts by semantic versions. */
 const VERSION = /^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/;
 /** A domain with a top-level domain of letters: the registry asks for a proof of it. */
@@ -33,7 +35,7 @@ export function serverJson(
   { merchant, protocols, resources }: Pick<CatalogueSettings, 'merchant' | 'protocols' | 'resources'>,
   { description, version = release.version }: ServerJsonChoices = {},
 ): string {
-  const { id, name, publicBaseUrl } = merchant;
+  const { id, name, publicBaseUrl, iconUrl = '' } = merchant;
   const { protocol, hostname } = new URL(publicBaseUrl);
   const tools = resources.filter(({ exposedVia }) => exposedVia.includes('mcp'));
   const problems: ConfigProblem[] = [];
@@ -56,6 +58,7 @@ export function serverJson(
     title: [...name].slice(0, MOST_CHARACTERS).join(''),
     description: description ?? describedByTools(tools),
     version,
+    ...(ICON.test(iconUrl) ? { icons: [{ src: iconUrl }] } : {}),
     remotes: [{ type: 'streamable-http', url: publicBaseUrl + protocols.mcp.mountPath }],
   };
   return `${JSON.stringify(document, null, 2)}\n`;

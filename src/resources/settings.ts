@@ -5,11 +5,17 @@ import type { Channel } from '../events/event.ts';
 import type { Json, JsonObject } from '../json/json.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
+import type { Labels } from '../payments/x402/wire/types.ts';
 import type { PublishedName } from './published.ts';
 import type { PairStyle } from './url-template.ts';
 
 export interface CatalogueSettings {
-  readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
+  readonly merchant: {
+    readonly id: string;
+    readonly name: string;
+    readonly publicBaseUrl: string;
+    readonly iconUrl?: string;
+  };
   readonly storage: { readonly engine: { readonly kind: 'redis' | 'sqlite' } };
   readonly protocols: Readonly<Record<'http', { readonly enabled: boolean }>> &
     Readonly<Record<'mcp' | 'acp', { readonly enabled: boolean; readonly mountPath: string }>> & {
@@ -51,6 +57,7 @@ export interface ResourceConfig {
   readonly inputSchema: JsonObject | undefined;
   readonly outputSchema: JsonObject | undefined;
   readonly mimeType: string;
+  readonly labels: Labels;
   readonly backend: {
     readonly method: BackendRequest['method'];
     /** A path template with `{param}`s and an optional fixed query. */

@@ -228,7 +228,7 @@ function check(resource: WrittenResource, compile: ReturnType<typeof createCompi
     throw new Inexpressible(`is nested deeper than ${MAX_LEVELS} levels: leave out what agents do not need`);
   const bindings = backend.inputBindings;
   const [fault] = resourceFaults({
-    ...{ id: '', name, description, inputSchema, outputSchema: undefined, mimeType: 'application/json' },
+    ...{ id: '', name, description, inputSchema, outputSchema: undefined, mimeType: 'application/json', labels: {} },
     backend: {
       ...{
         method: backend.method,

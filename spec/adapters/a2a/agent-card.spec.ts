@@ -205,9 +205,17 @@ describe('the agent card with mandates', () => {
         ...{ description: undefined, provider: undefined, documentationUrl: undefined, iconUrl: undefined },
       },
       catalogue: { byId: new Map(), listed: resources },
-      merchant: { name: 'Shop', publicBaseUrl: 'https://shop.example' },
+      merchant: { name: 'Shop', publicBaseUrl: 'https://shop.example', iconUrl: 'https://shop.example/icon.svg' },
       version: '1.0.0',
     });
+
+  it('has the icon of the merchant unless it has its own, and tags of a resource once beside those of the gateway', () => {
+    const card = cardWith({ ...guarded, tags: ['paid', 'weather'] });
+    assert.ok(isCard(card), JSON.stringify(isCard.errors));
+    assert.equal(card['iconUrl'], 'https://shop.example/icon.svg');
+    const [skill] = card['skills'] as readonly JsonObject[];
+    assert.deepEqual(skill?.['tags'], ['agent-commerce', 'paid', 'ap2', 'weather']);
+  });
 
   it('declares the header once, and names it with the skills that need it', () => {
     const card = cardWith(listed, guarded);

@@ -29,7 +29,7 @@ const RESOURCES_EXTENSION = 'urn:agent-commerce:a2a:resources:1';
 interface CardParts {
   readonly settings: CardSettings;
   readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
-  readonly merchant: { readonly name: string; readonly publicBaseUrl: string };
+  readonly merchant: { readonly name: string; readonly publicBaseUrl: string; readonly iconUrl?: string };
   /** The gateway's version, not that of A2A. */
   readonly version: string;
 }
@@ -70,7 +70,7 @@ export function a2aDocuments({ startedAt, ...parts }: DocumentParts): Router {
  * lists or defaults: readers drop such members before they check the signature, which then fails.
  */
 export function agentCard({ settings, catalogue, merchant, version }: CardParts): JsonObject {
-  const { provider, documentationUrl, iconUrl } = settings;
+  const { provider, documentationUrl, iconUrl = merchant.iconUrl } = settings;
   const resources = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('a2a'));
   const mandates = resources.some(asksForMandate);
   const { name, publicBaseUrl } = merchant;
@@ -128,13 +128,14 @@ function resourcesExtension(publicBaseUrl: string, mandates: boolean, offered: n
 
 /** A resource as a skill. `compiled` decides whether an example would be accepted. */
 function skillOf(listed: ListedResource, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject {
-  const { id, name, pricing } = listed;
+  const { id, name, pricing, tags = [] } = listed;
+  const own = ['agent-commerce', pricing.type === 'free' ? 'free' : 'paid', ...(asksForMandate(listed) ? ['ap2'] : [])];
   const example = exampleInput(listed.inputSchema, compiled);
   return {
     id,
     name,
     description: describedWithPrice(listed),
-    tags: ['agent-commerce', pricing.type === 'free' ? 'free' : 'paid', ...(asksForMandate(listed) ? ['ap2'] : [])],
+    tags: [...new Set([...own, ...tags])],
     ...(example === undefined ? {} : { examples: [examplePart(id, example)] }),
     inputModes: JSON_ONLY,
     outputModes: JSON_ONLY,

@@ -1,4 +1,7 @@
-/** The HTTP adapter: `POST /api/resources/{id}/invoke` becomes a call, its body the input. */
+/**
+ * The HTTP adapter: `POST /api/resources/{id}/invoke` becomes a call, its body the input; a GET of
+ * it asks for the price.
+ */
 
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
@@ -38,6 +41,22 @@ export function httpAdapter(room: number): RequestHandler {
       startedAt,
       left,
     });
+    next();
+  };
+}
+
+/**
+ * Lets a GET without a proof on to the 402 of a POST without a body: some catalogues ask so, and
+ * take 405 for "not paid". The next route answers 405 to every other GET. `isSold`: whether a
+ * resource has a price over HTTP.
+ */
+export function asksForPrice(isSold: (resourceId: string) => boolean): RequestHandler {
+  return function asksForPrice(req, res, next) {
+    if (!isSold(String(req.params['id'])) || carriedProof(req).kind !== 'none') {
+      next('route');
+      return;
+    }
+    res.setHeader('allow', 'POST');
     next();
   };
 }

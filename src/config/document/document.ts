@@ -16,6 +16,7 @@ export interface ConfigDocument {
   readonly merchant: {
     readonly id: string;
     readonly name: string;
+    readonly iconUrl?: string;
     readonly publicBaseUrl: string;
     readonly formerBaseUrls: readonly string[];
   };
@@ -210,6 +211,7 @@ export interface ResourceDocument {
   readonly inputSchema?: JsonObject;
   readonly outputSchema?: JsonObject;
   readonly mimeType: string;
+  readonly tags?: readonly string[];
   readonly backend: {
     readonly method: 'GET' | 'DELETE' | 'POST' | 'PUT' | 'PATCH';
     readonly path: string;

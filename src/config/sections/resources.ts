@@ -4,6 +4,7 @@ import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
 import { AmountError, type Pricing, parseAmount } from '../../payments/pricing/amount.ts';
 import { leastSecondsToPay } from '../../payments/x402/wire/proof.ts';
+import type { Labels } from '../../payments/x402/wire/types.ts';
 import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
 import { bazaarFaults, inputFaults, operationFaults, outputFaults, templateFaults } from '../../resources/check.ts';
 import { isRepeatable } from '../../resources/resource.ts';
@@ -36,6 +37,8 @@ const DOT_SEGMENTS: ReadonlySet<string> = new Set(['.', '..']);
 export interface ResourceSurroundings {
   /** Without a trailing slash. */
   readonly publicBaseUrl: string;
+  /** Labels that all resources share. */
+  readonly labels: Omit<Labels, 'tags'>;
   /** Whether unsold paths pass to the backend. */
   readonly passes: boolean;
   readonly backend: BackendBase;
@@ -111,6 +114,7 @@ export function deriveResource(
     description: document.description,
     outputSchema: document.outputSchema,
     mimeType: document.mimeType,
+    labels: { ...surroundings.labels, ...(document.tags?.length ? { tags: document.tags } : {}) },
     ...operation,
     pricing,
     exposedVia,

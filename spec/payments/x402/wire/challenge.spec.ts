@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http';
-import { isPaymentRequiredV2 } from '@x402/core/schemas';
+import { isPaymentRequiredV2, ResourceInfoSchema } from '@x402/core/schemas';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
@@ -239,50 +239,50 @@ describe('the challenge of a resource that is in catalogues', () => {
     assert.deepEqual(bazaarOf(refused.document), listed.bazaar?.inPlace);
   });
 
-  it('shortens the schema of that form first, then leaves out description, signed offer and form', () => {
-    const signed = { info: { offers: ['s'.repeat(800)] }, schema: { type: 'object' } };
-    const shown = (form: { info: object; schema: object }, description: number, url?: string) => {
-      const { about, tool } = listed.bazaar ?? assert.fail();
-      const sized = {
-        ...listed,
-        description: 'y'.repeat(description),
-        bazaar: { about, tool, invoke: form, inPlace: form },
-      };
-      const made = challengeFor(sized, terms, 'https://shop.example', signed);
-      const { header, leftOut } = url === undefined ? made.fresh(facts('req_1')) : made.refused(at(url), REFUSAL);
-      const room = url === undefined ? USUAL_ROOM.plain : ROOM_OF_REFUSAL;
-      assert.ok(fieldOf(header) <= room, `${header.length}`);
-      const { resource, extensions } = decodePaymentRequiredHeader(header);
-      const bazaar = extensions?.['bazaar'] as { info: object; schema: object } | undefined;
-      if (bazaar !== undefined) assert.deepEqual(bazaar.info, form.info);
-      const found = [
-        bazaar === undefined ? 'no form' : JSON.stringify(bazaar.schema) === '{"type":"object"}' ? 'short' : 'whole',
-        resource.description === undefined ? '' : 'description',
-        extensions?.['offer-receipt'] === undefined ? '' : 'offer',
-      ].join(' ');
-      return [found, leftOut.length] as const;
+  it('leaves out what its head has no room for, in one order: the icon first, the form last', () => {
+    const ORDER = [
+      ...['its icon', 'the schema of its catalogue form', 'its description', 'its tags', 'the name of the merchant'],
+      ...['its signed offer', 'its catalogue form'],
+    ];
+    const signed = { info: { offers: ['s'.repeat(300)] }, schema: { type: 'object' } };
+    const labels = {
+      serviceName: 'n'.repeat(32),
+      tags: ['a', 'b', 'c', 'd', 'e'].map((letter) => letter.repeat(32)),
+      iconUrl: `https://shop.example/${'i'.repeat(200)}`,
     };
-    const sized = (info: number, schema: number) => ({
-      info: { input: { text: 'x'.repeat(info) } },
-      schema: { title: 't'.repeat(schema) },
-    });
-    for (const url of [undefined, 'https://shop.example/r/Berlin'])
-      assert.deepEqual(
-        [
-          shown(sized(100, 100), 50, url),
-          shown(sized(100, 1_500), 50, url),
-          shown(sized(100, 1_500), 1_200, url),
-          shown(sized(1_050, 100), 50, url),
-          shown(sized(3_000, 100), 50, url),
-        ],
-        [
-          ['whole description offer', 0],
-          ['short description offer', 1],
-          ['short  offer', 2],
-          ['short  ', 3],
-          ['no form  ', 4],
-        ],
-      );
+    const { about, tool } = listed.bazaar ?? assert.fail();
+    for (const url of [undefined, 'https://shop.example/r/Berlin']) {
+      const lengths = new Set<number>();
+      for (let size = 0; size < 2_500; size += 10) {
+        const form = { info: { input: { text: 'x'.repeat(size) } }, schema: { title: 't'.repeat(200) } };
+        const bazaar = { about, tool, invoke: form, inPlace: form };
+        const sized = { ...listed, description: 'y'.repeat(200), labels, bazaar };
+        const made = challengeFor(sized, terms, 'https://shop.example', signed);
+        const { header, leftOut } = url === undefined ? made.fresh(facts('req_1')) : made.refused(at(url), REFUSAL);
+        lengths.add(leftOut.length);
+        assert.deepEqual(leftOut, ORDER.slice(0, leftOut.length));
+        assert.ok(fieldOf(header) <= (url === undefined ? USUAL_ROOM.plain : ROOM_OF_REFUSAL), `${header.length}`);
+        const required = decodePaymentRequiredHeader(header);
+        assert.ok(isPaymentRequiredV2(required));
+        const { resource, extensions = {} } = required;
+        const { serviceName, tags, iconUrl } = ResourceInfoSchema.parse(resource);
+        const shown = extensions['bazaar'] as Extension | undefined;
+        if (shown !== undefined) assert.deepEqual(shown.info, form.info);
+        const isThere = [
+          iconUrl,
+          'title' in (shown?.schema ?? {}) || undefined,
+          resource.description,
+          tags,
+          serviceName,
+        ];
+        assert.deepEqual(
+          [...isThere, extensions['offer-receipt'], shown].map((part) => part !== undefined),
+          ORDER.map((_, place) => place >= leftOut.length),
+        );
+        if (leftOut.length === 0) assert.deepEqual({ serviceName, tags, iconUrl }, labels);
+      }
+      assert.deepEqual(lengths, new Set([0, 1, 2, 3, 4, 5, 6, 7]));
+    }
   });
 
   it('has no header where not even the shortest document fits, and the offer in the body', () => {

@@ -10,10 +10,12 @@ import type { X402Config } from './settings.ts';
 import {
   type BazaarForms,
   type Extension,
+  type Labels,
   OFFER_RECEIPT,
   PAYMENT_REQUIRED,
   type PaymentRequired,
   type PaymentRequirements,
+  type ResourceInfo,
 } from './types.ts';
 
 const VERSION_MEMBER = '{"x402Version":2,';
@@ -320,6 +322,8 @@ export interface PricedResource {
   readonly name: string;
   readonly description: string | undefined;
   readonly mimeType: string;
+  /** Absent: none. */
+  readonly labels?: Labels;
   readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
   /** The authorization that a call needs beside its payment; absent: none. */
   readonly authorization?: readonly 'ap2'[];
@@ -340,16 +344,14 @@ interface FormOfTerms {
 }
 
 /** The parts that a document may lack. */
-interface Dispensable {
-  readonly description: string | undefined;
-  readonly signed: Extension | undefined;
-  readonly bazaar: Extension | undefined;
+interface Dispensable extends Omit<ResourceInfo, 'url' | 'mimeType'> {
+  readonly signed?: Extension;
+  readonly bazaar?: Extension;
 }
 
 /**
  * The PaymentRequired documents of a resource, with `TOKEN_GAP` for the token: the whole one, then
- * those that are used where it is too large for a head. First the schema of the catalogue form
- * `bazaar` is shortened; then the description, the signed offer and that form are left out.
+ * smaller ones for a head that has no room for it. `bazaar`: one form of the catalogue extension.
  */
 function paymentRequiredFor(
   resource: PricedResource,
@@ -358,32 +360,32 @@ function paymentRequiredFor(
   bazaar: Extension | undefined,
   signed?: Extension,
 ): readonly FormOfTerms[] {
-  const { description, mimeType } = resource;
+  const { description, mimeType, labels } = resource;
   const url = invokeUrl(publicBaseUrl, resource.id);
   const accepts = [requirementsFor(resource, terms)];
-  const formOf = (parts: Dispensable, leftOut: readonly string[]): FormOfTerms => {
+  const formOf = ({ signed: offer, bazaar: form, ...words }: Dispensable, leftOut: readonly string[]): FormOfTerms => {
     const extensions = {
       [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
       ...(needsMandate(resource) ? MANDATE_DECLARED : {}),
-      ...(parts.signed === undefined ? {} : { [OFFER_RECEIPT]: parts.signed }),
-      ...(parts.bazaar === undefined ? {} : { [BAZAAR]: parts.bazaar }),
+      ...(offer === undefined ? {} : { [OFFER_RECEIPT]: offer }),
+      ...(form === undefined ? {} : { [BAZAAR]: form }),
       // Last, so that its position is known whatever a description contains.
       [BUYER_TOKEN]: { info: { token: TOKEN_GAP }, schema: { type: 'object' } },
     };
-    const info = parts.description === undefined ? {} : { description: parts.description };
-    return { required: { x402Version: 2, resource: { url, ...info, mimeType }, accepts, extensions }, leftOut };
+    return { required: { x402Version: 2, resource: { url, mimeType, ...words }, accepts, extensions }, leftOut };
   };
-  let parts: Dispensable = { description, signed, bazaar };
+  let parts: Dispensable = {
+    ...(description === undefined ? {} : { description }),
+    ...labels,
+    ...(signed === undefined ? {} : { signed }),
+    ...(bazaar === undefined ? {} : { bazaar }),
+  };
   const gone: string[] = [];
   const forms = [formOf(parts, [])];
-  if (bazaar !== undefined) {
-    parts = { ...parts, bazaar: withOpenSchema(bazaar) };
-    gone.push('the schema of its catalogue form');
-    forms.push(formOf(parts, [...gone]));
-  }
   for (const [part, words] of DROPPED) {
     if (parts[part] === undefined) continue;
-    parts = { ...parts, [part]: undefined };
+    const { [part]: _gone, ...rest }: Dispensable = parts;
+    parts = bazaar !== undefined && words === SCHEMA ? { ...rest, bazaar: withOpenSchema(bazaar) } : rest;
     gone.push(words);
     forms.push(formOf(parts, [...gone]));
   }
@@ -395,9 +397,17 @@ export function withOpenSchema(form: Extension): Extension {
   return { ...form, schema: { type: 'object' } };
 }
 
-/** The order in which parts of a document go. */
+const SCHEMA = 'the schema of its catalogue form';
+/**
+ * The order in which parts of a document go; of `SCHEMA` an open one stays. Tags and name take
+ * fewer bytes than the parts before them.
+ */
 const DROPPED = [
+  ['iconUrl', 'its icon'],
+  ['bazaar', SCHEMA],
   ['description', 'its description'],
+  ['tags', 'its tags'],
+  ['serviceName', 'the name of the merchant'],
   ['signed', 'its signed offer'],
   ['bazaar', 'its catalogue form'],
 ] as const;

@@ -25,7 +25,15 @@ export interface ResourceInfo {
   readonly url: string;
   readonly description?: string;
   readonly mimeType?: string;
+  /** Of the merchant: 1 to 32 printable ASCII characters, as a tag. */
+  readonly serviceName?: string;
+  /** One to five. */
+  readonly tags?: readonly string[];
+  readonly iconUrl?: string;
 }
+
+/** What catalogues show of a resource beside its description. */
+export type Labels = Pick<ResourceInfo, 'serviceName' | 'tags' | 'iconUrl'>;
 
 export interface PaymentRequired {
   readonly x402Version: 2;
