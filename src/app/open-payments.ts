@@ -51,7 +51,7 @@ import { isOfService } from './store-keeping.ts';
 /** Most open payments that a start looks at. */
 const LISTED = 1_000;
 
-type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits'>;
+type PaymentSettings = Pick<GatewayConfig, 'x402' | 'blockedPayers' | 'resources' | 'merchant' | 'backend' | 'limits'>;
 
 /** What payments share with the rest of the gateway, over all configurations. */
 interface PaymentParts {
@@ -119,7 +119,8 @@ export function openPayments(parts: PaymentParts) {
     /** The payments as a configuration wants them, from which the middleware is made. */
     sale({ config, tokens, catalogue, offers, clientOf }: SaleParts) {
       if (tokens === undefined) return undefined;
-      const verifier = createProofVerifier(examine, { unproven, tokens, replaced, assetDecimals });
+      const { blockedPayers } = config;
+      const verifier = createProofVerifier(examine, { unproven, tokens, replaced, assetDecimals, blockedPayers });
       const networkOf = wideNetwork(clientOf);
       const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
       const { noteProof } = parts;

@@ -40,6 +40,8 @@ export interface GatewayConfig {
   readonly storage: StorageConfig;
   readonly protocols: Omit<ConfigDocument['protocols'], 'acp'> & { readonly acp: AcpConfig };
   readonly x402: X402Config | undefined;
+  /** Addresses in lower case. */
+  readonly blockedPayers: ReadonlySet<string>;
   /** Mandates, where they are switched on. */
   readonly authorization: { readonly ap2: Ap2Config | undefined };
   /** Undefined: nothing is signed for buyers. */

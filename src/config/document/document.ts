@@ -121,6 +121,7 @@ export interface ConfigDocument {
     };
   };
   readonly payments: {
+    readonly blockedPayers: readonly string[] | string;
     readonly x402?: {
       readonly network: string;
       readonly asset: string;
