@@ -36,6 +36,8 @@ export interface GatewayConfig {
     readonly passthrough: PassthroughSettings | undefined;
     /** Headers of a call in place that the backend gets, and that are part of what is bought. */
     readonly originHeaders: readonly OriginHeader[];
+    /** Whether it gets a signed JWT with each call that is paid for. */
+    readonly paymentContext: boolean;
   };
   readonly storage: StorageConfig;
   readonly protocols: Omit<ConfigDocument['protocols'], 'acp'> & { readonly acp: AcpConfig };

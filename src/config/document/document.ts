@@ -45,6 +45,7 @@ export interface ConfigDocument {
       readonly idleTimeoutMs: number;
       readonly preserveHost: boolean;
     };
+    readonly paymentContext: boolean;
     readonly originHeaders: readonly ('accept' | 'authorization' | 'cookie')[];
   };
   readonly storage: {
