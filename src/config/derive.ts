@@ -143,7 +143,7 @@ function addressFault(text: string): string | undefined {
   return 'must have a valid checksum (EIP-55), or be all lower case; a digit or a letter case is wrong';
 }
 
-/** Undefined also for a text without an address: an empty file blocks nobody. */
+/** Undefined also for a text without an address: an empty file blocks no payer. */
 function payersFault(text: string): string | undefined {
   const lines = payersIn(text);
   const wrong = lines.findIndex((line) => line !== '' && !isAddress(line));

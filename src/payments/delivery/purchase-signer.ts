@@ -5,9 +5,9 @@
  */
 
 import { compactSigner, type HostKey, type SigningKey } from '../../crypto/signing-key.ts';
-import { readStoredMandate } from '../../mandates/stored-mandate.ts';
 import type { ReceiptDigests } from '../../receipts/receipt.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
+import { authorizationOf } from '../ledger/payment-receipt.ts';
 import type { PaymentContext } from '../settlement/terms.ts';
 import { invokeUrl } from '../x402/wire/challenge.ts';
 import { signedReceipt } from '../x402/wire/payment-response.ts';
@@ -101,14 +101,14 @@ export function createPaymentContext(
   const { alg, kid } = key.publicJwk;
   const sign = compactSigner(key, { alg, kid, typ: CONTEXT_TYPE });
   return function contextOf(record, requestId) {
-    const { receiptId, resourceId, payer, amount, currency, network, mandate, settledAt } = record;
+    const { receiptId, resourceId, payer, amount, currency, network, settledAt } = record;
     const iat = seconds(now());
     return sign(
       JSON.stringify({
         ...{ iss: issuer, aud: audience, iat, exp: iat + CONTEXT_LIFE_SECONDS },
         ...{ receiptId, requestId, resourceId, payer, amount, currency, network },
         state: settledAt === undefined ? 'reserved' : 'settled',
-        mandate: mandate === undefined ? undefined : readStoredMandate(mandate)?.reference,
+        mandate: authorizationOf(record).authorization?.reference,
       }),
     );
   };
