@@ -24,6 +24,7 @@ export const ERRORS = {
   FORBIDDEN: { status: 403, retryable: false, message: 'This origin is not allowed.' },
   AUTHORIZATION_REQUIRED: { status: 403, retryable: false, message: 'This resource needs a mandate.' },
   AUTHORIZATION_INVALID: { status: 403, retryable: false, message: 'The mandate was refused.' },
+  PAYER_BLOCKED: { status: 403, retryable: false, message: 'This merchant takes no payment from this payer.' },
   RESOURCE_NOT_FOUND: {
     status: 404,
     retryable: false,

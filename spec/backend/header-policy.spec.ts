@@ -42,6 +42,7 @@ describe('headers to the backend', () => {
         configured: {
           'Agent-Commerce-Payer': '0xforged',
           'agent-commerce-receipt': 'forged',
+          'agent-commerce-payment': 'forged',
           'X-Request-Id': 'forged',
           'accept-encoding': 'gzip',
           host: 'evil.test',

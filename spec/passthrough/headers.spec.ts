@@ -76,7 +76,13 @@ describe('the headers that a backend gets', () => {
 
   for (const name of [
     ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'te', 'trailer', 'upgrade', 'expect'],
-    ...['http2-settings', 'agent-commerce-payer', 'agent-authorization', 'agent-authorization-checkout'],
+    ...[
+      'http2-settings',
+      'agent-commerce-payer',
+      'agent-commerce-payment',
+      'agent-authorization',
+      'agent-authorization-checkout',
+    ],
     ...['payment-signature', 'payment-required', 'x-payment', 'x-payment-response', 'x-original-url'],
     ...['x-original-host', 'x-rewrite-url', 'x-http-method', 'x-http-method-override', 'x-method-override'],
     ...['forwarded', 'x-real-ip', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-prefix', 'x-forwarded-proto'],

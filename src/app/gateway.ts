@@ -51,7 +51,7 @@ import {
   openServices,
   type Services,
 } from './open-services.ts';
-import { type OpenSigning, openSigning } from './open-signing.ts';
+import { openSigning } from './open-signing.ts';
 import { noRoute, plainExpress, plainRouter } from './plain-express.ts';
 
 /** The two apps, not yet listening, and the lifecycle that they share. */
@@ -127,7 +127,6 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
 interface Generation extends Readonly<InUse> {
   readonly catalogue: Catalogue;
   readonly tokens: OpenBuyerTokens | undefined;
-  readonly signing: OpenSigning | undefined;
   readonly ingressGuards: IngressGuards;
   readonly payments: ReturnType<OpenedPayments['sale']>;
   readonly checkouts: AcpService | undefined;
@@ -151,7 +150,7 @@ function openGeneration(config: GatewayConfig, services: Services, before?: Gene
   const mandates = services.mandateOpener.open(config, before?.mandates);
   const { clientOf } = ingressGuards;
   const payments = services.payments?.sale({
-    ...{ config, tokens, catalogue, offers, clientOf },
+    ...{ config, tokens, catalogue, offers, clientOf, contextOf: signing?.contextOf },
   });
   return {
     ...{ config, catalogue, routeOf, ingressGuards, checkouts, tokens, signing, offers, mandates, payments },
@@ -167,8 +166,8 @@ function openGeneration(config: GatewayConfig, services: Services, before?: Gene
 
 /** Makes a generation the one in use for the services and the rail, which outlive it. */
 function putIntoUse(generation: Generation, inUse: InUse, { rail }: Pick<GatewayParts, 'rail'>): void {
-  const { config, loadedAtMs, catalogue, offers, mandates, routeOf } = generation;
-  Object.assign(inUse, { config, loadedAtMs, catalogue, offers, mandates, routeOf } satisfies InUse);
+  const { config, loadedAtMs, catalogue, offers, mandates, routeOf, signing } = generation;
+  Object.assign(inUse, { config, loadedAtMs, catalogue, offers, mandates, routeOf, signing } satisfies InUse);
   if (config.x402 !== undefined) rail?.renew(config.x402, entriesOf(offers.values()));
 }
 
@@ -271,7 +270,7 @@ function purchase(generation: Generation, services: Services): readonly RequestH
             tracked(settle(selling, payments.settler, payments.gate, payments.collector, mandateService, signer)),
           ),
         ]),
-    step('forward', tracked(forward(backend.exchange, deliveries))),
+    step('forward', tracked(forward(backend.exchange, deliveries, generation.signing?.contextOf))),
     step('conclude', ingressGuards.unlessPaid(tracked(deliver(deliveries, receipts, signer)))),
   ];
 }

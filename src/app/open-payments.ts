@@ -26,7 +26,7 @@ import { createFindKnown, createFindOwn } from '../payments/settlement/known-pay
 import { createUnpaidWork, type SharedWork } from '../payments/settlement/places.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
 import { createSettler, joining, type SettlementParts, type Settler, UNKEPT } from '../payments/settlement/settle.ts';
-import { readStoredProof, storedMethod, unreadable } from '../payments/settlement/terms.ts';
+import { type PaymentContext, readStoredProof, storedMethod, unreadable } from '../payments/settlement/terms.ts';
 import {
   createProofVerifier,
   createReplacedOffers,
@@ -46,17 +46,18 @@ import type { Fence, Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/payment-metrics.ts';
+import type { OpenSigning } from './open-signing.ts';
 import { isOfService } from './store-keeping.ts';
 
 /** Most open payments that a start looks at. */
 const LISTED = 1_000;
 
-type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits'>;
+type PaymentSettings = Pick<GatewayConfig, 'x402' | 'blockedPayers' | 'resources' | 'merchant' | 'backend' | 'limits'>;
 
 /** Parts that payments share with the gateway, over all configurations. */
 interface PaymentParts {
   /** The present configuration. */
-  readonly inUse: { readonly config: PaymentSettings };
+  readonly inUse: { readonly config: PaymentSettings; readonly signing: Pick<OpenSigning, 'contextOf'> | undefined };
   /** Undefined when nothing has a price. */
   readonly rail: X402Rail | undefined;
   readonly ledger: PaymentLedger;
@@ -80,6 +81,7 @@ interface SaleParts {
   readonly catalogue: Catalogue;
   readonly offers: Offers;
   readonly clientOf: ClientOf;
+  readonly contextOf: PaymentContext | undefined;
 }
 
 export type OpenedPayments = NonNullable<ReturnType<typeof openPayments>>;
@@ -117,13 +119,14 @@ export function openPayments(parts: PaymentParts) {
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
     /** Makes the parts of one configuration for the middleware; undefined without buyer tokens. */
-    sale({ config, tokens, catalogue, offers, clientOf }: SaleParts) {
+    sale({ config, tokens, catalogue, offers, clientOf, contextOf }: SaleParts) {
       if (tokens === undefined) return undefined;
-      const verifier = createProofVerifier(examine, { unproven, tokens, replaced, assetDecimals });
+      const { blockedPayers } = config;
+      const verifier = createProofVerifier(examine, { unproven, tokens, replaced, assetDecimals, blockedPayers });
       const networkOf = wideNetwork(clientOf);
       const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
       const { noteProof } = parts;
-      const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof };
+      const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof, contextOf };
       const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: config.merchant.publicBaseUrl };
       const collector = createCollector({
         ...{ find: createFindKnown(ledger, scope), verifier, networkOf, catalogue },
@@ -268,7 +271,10 @@ function openReconciler(parts: PaymentParts, settler: Settler, { running }: Pick
     journalOf: (record) => journalOf(record, events),
     isOurs: (record) => isOurs(record, inUse.config.merchant),
     deliverable: deliverableOf,
-    deliver: (paid, journal) => fetchForBuyer(paid, deliverableOf(paid.record), journal, backend.exchange, deliveries),
+    deliver(paid, journal) {
+      const resource = deliverableOf(paid.record);
+      return fetchForBuyer(paid, resource, journal, backend.exchange, deliveries, inUse.signing?.contextOf);
+    },
     reserveBackend: backend.reserve,
     warn(facts) {
       metrics.notReconciled();

@@ -29,6 +29,7 @@ import { loadAdapters } from './mount-routes.ts';
 import type { OpenMandates } from './open-ap2.ts';
 import { allExchanges, openBackend } from './open-backend.ts';
 import { openDeliveryRecorder, openPayments } from './open-payments.ts';
+import type { OpenSigning } from './open-signing.ts';
 import { openWriteQueues, requireService, startHousekeeping } from './store-keeping.ts';
 
 /** How long the last calls may take to write down how they ended, milliseconds. */
@@ -60,6 +61,8 @@ export interface InUse {
   catalogue: Catalogue | undefined;
   offers: Offers;
   mandates: OpenMandates | undefined;
+  /** Undefined: nothing is signed. */
+  signing: OpenSigning | undefined;
   /** Undefined: all requests are the gateway's own. */
   routeOf: ((req: RequestLine) => Route) | undefined;
 }
@@ -68,7 +71,7 @@ export interface InUse {
 export function firstInUse(config: GatewayConfig): InUse {
   return {
     ...{ config, loadedAtMs: Date.now(), catalogue: undefined },
-    ...{ offers: new Map(), mandates: undefined, routeOf: undefined },
+    ...{ offers: new Map(), mandates: undefined, signing: undefined, routeOf: undefined },
   };
 }
 

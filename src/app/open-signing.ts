@@ -1,8 +1,13 @@
 /** Opens the signers for buyers, if the configuration has a key for them. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
-import { hostKey } from '../crypto/signing-key.ts';
-import { createPurchaseSigner, type PurchaseSigner } from '../payments/delivery/purchase-signer.ts';
+import { hostKey, signingKey } from '../crypto/signing-key.ts';
+import {
+  createPaymentContext,
+  createPurchaseSigner,
+  type PurchaseSigner,
+} from '../payments/delivery/purchase-signer.ts';
+import type { PaymentContext } from '../payments/settlement/terms.ts';
 import type { OfferSigner } from '../payments/x402/wire/offers.ts';
 import { signedOffer } from '../payments/x402/wire/payment-response.ts';
 import type { Log } from '../telemetry/log/log.ts';
@@ -11,11 +16,13 @@ export interface OpenSigning {
   readonly purchases: PurchaseSigner;
   /** Undefined: offers are not signed. */
   readonly offers: OfferSigner | undefined;
+  /** Undefined: the backend gets no JWT. */
+  readonly contextOf: PaymentContext | undefined;
 }
 
 /** Undefined where nothing is signed. */
 export function openSigning(
-  { signing, merchant: { publicBaseUrl } }: Pick<GatewayConfig, 'signing' | 'merchant'>,
+  { signing, merchant: { publicBaseUrl }, backend }: Pick<GatewayConfig, 'signing' | 'merchant' | 'backend'>,
   log: Pick<Log, 'error'>,
 ): OpenSigning | undefined {
   if (signing === undefined) return undefined;
@@ -31,6 +38,12 @@ export function openSigning(
   };
   return {
     purchases: createPurchaseSigner(key, publicBaseUrl, onFailure),
+    contextOf: backend.paymentContext
+      ? createPaymentContext(signingKey(signing.key), {
+          issuer: publicBaseUrl,
+          audience: backend.origin + backend.pathPrefix,
+        })
+      : undefined,
     offers: signing.offers ? { sign, now: Date.now } : undefined,
   };
 }

@@ -26,6 +26,8 @@ export interface BackendHeaderFacts {
   readonly resourceId: string;
   readonly payer?: string;
   readonly receiptId?: string;
+  /** A JWT about the payment. */
+  readonly paymentContext?: string | undefined;
 }
 
 /** Fields that hold for one connection (RFC 9110, 7.6.1), announce framing, or are for proxies. */
@@ -41,6 +43,7 @@ export const FRAMING_FIELDS: ReadonlySet<string> = new Set(['content-length', 't
 const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'agent-commerce-client',
   'agent-commerce-payer',
+  'agent-commerce-payment',
   'agent-commerce-protocol',
   'agent-commerce-receipt',
   'agent-commerce-resource',
@@ -70,6 +73,7 @@ export function backendHeaders(facts: BackendHeaderFacts): Record<string, string
   headers['agent-commerce-resource'] = facts.resourceId;
   if (facts.payer !== undefined) headers['agent-commerce-payer'] = facts.payer;
   if (facts.receiptId !== undefined) headers['agent-commerce-receipt'] = facts.receiptId;
+  if (facts.paymentContext !== undefined) headers['agent-commerce-payment'] = facts.paymentContext;
   if (facts.idempotencyKey !== undefined) headers['idempotency-key'] = facts.idempotencyKey;
   const { traceparent, tracestate } = facts;
   if (traceparent !== undefined && validTraceparent(traceparent)) {

@@ -41,6 +41,7 @@ const FORMS: Readonly<Record<string, (text: string, document: ConfigDocument) =>
   backend: backendFault,
   origin: originFault,
   address: addressFault,
+  payers: payersFault,
 };
 
 interface DocumentFacts {
@@ -98,6 +99,7 @@ export function deriveConfig(
     storage,
     protocols,
     x402: payments.x402,
+    blockedPayers: blockedPayers(document, problems),
     authorization: { ap2 },
     signing,
     resources,
@@ -140,6 +142,33 @@ function addressFault(text: string): string | undefined {
   if (text === ZERO_ADDRESS) return 'must not be the zero address: the money would be lost';
   if (text === text.toLowerCase() || text === checksumAddress(text)) return undefined;
   return 'must have a valid checksum (EIP-55), or be all lower case; a digit or a letter case is wrong';
+}
+
+/** Undefined also for a text without an address: an empty file blocks no payer. */
+function payersFault(text: string): string | undefined {
+  const lines = payersIn(text);
+  const wrong = lines.findIndex((line) => line !== '' && !isAddress(line));
+  if (wrong === -1) return undefined;
+  const where = lines.length === 1 ? '' : `line ${wrong + 1} `;
+  return `${where}must be an address: 0x and 40 hexadecimal digits, in one case or with a valid checksum (EIP-55)`;
+}
+
+/** The lines of a text without their comments. */
+function payersIn(text: string): readonly string[] {
+  return text.split('\n').map((line) => line.replace(/#.*/, '').trim());
+}
+
+function isAddress(line: string): boolean {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(line)) return false;
+  const digits = line.slice(2);
+  return [digits.toLowerCase(), digits.toUpperCase(), checksumAddress(line).slice(2)].includes(digits);
+}
+
+/** In lower case, as they are compared. */
+function blockedPayers({ payments }: ConfigDocument, problems: ProblemList): ReadonlySet<string> {
+  if (!problems.sound('payments.blockedPayers')) return new Set();
+  const lines = [payments.blockedPayers].flat().flatMap(payersIn);
+  return new Set(lines.filter((line) => line !== '').map((line) => line.toLowerCase()));
 }
 
 /** Refuses a gateway as its own backend: each call would call it again. */

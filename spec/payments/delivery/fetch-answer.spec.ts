@@ -6,7 +6,7 @@ import type { BackendRequest, HeldConnection } from '../../../src/backend/backen
 import { type Deliverable, fetchAnswer, fetchForBuyer } from '../../../src/payments/delivery/fetch-answer.ts';
 import { MAX_KEPT_BYTES } from '../../../src/payments/ledger/ledger.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
-import { backendIdempotencyKey, storedRequest } from '../../../src/payments/settlement/terms.ts';
+import { backendIdempotencyKey, type PaymentContext, storedRequest } from '../../../src/payments/settlement/terms.ts';
 import { type HttpExchange, type HttpServer, serveHttp } from '../../support/http-server.ts';
 import { type SampleBackend, startSampleBackend } from '../../support/sample-backend.ts';
 import { freshTerms, worldOfEachTest } from '../settlement/world.ts';
@@ -48,7 +48,8 @@ describe('a call that is finished without its buyer', () => {
   };
   const fetchIt = async (paid: Paid, resource: Deliverable = RESOURCE): Promise<void> => {
     merchant.forget();
-    await fetchForBuyer(paid, resource, journal(), backend.exchange, recorder());
+    const contextOf: PaymentContext = ({ receiptId }, requestId) => `${receiptId} ${requestId}`;
+    await fetchForBuyer(paid, resource, journal(), backend.exchange, recorder(), contextOf);
   };
   const outcome = async (): Promise<unknown> => {
     const { state, reason } = (await record()) ?? {};
@@ -115,6 +116,7 @@ describe('a call that is finished without its buyer', () => {
         id: seen['x-request-id'],
         payer: seen['agent-commerce-payer'],
         receipt: seen['agent-commerce-receipt'],
+        payment: seen['agent-commerce-payment'],
         resource: seen['agent-commerce-resource'],
         protocol: seen['agent-commerce-protocol'],
       },
@@ -125,6 +127,7 @@ describe('a call that is finished without its buyer', () => {
         id: world.terms.requestId,
         payer: world.terms.payer,
         receipt: world.terms.receiptId,
+        payment: `${world.terms.receiptId} ${world.terms.requestId}`,
         resource: world.terms.resourceId,
         protocol: world.terms.channel,
       },

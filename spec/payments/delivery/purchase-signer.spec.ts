@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { hostKey } from '../../../src/crypto/signing-key.ts';
-import { createPurchaseSigner } from '../../../src/payments/delivery/purchase-signer.ts';
+import { hostKey, signingKey } from '../../../src/crypto/signing-key.ts';
+import { storedMandate } from '../../../src/mandates/stored-mandate.ts';
+import { createPaymentContext, createPurchaseSigner } from '../../../src/payments/delivery/purchase-signer.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { settledResponse } from '../../../src/payments/x402/wire/payment-response.ts';
 import { pem } from '../../config/sections/ap2.ts';
@@ -67,5 +68,26 @@ describe('what is signed of a purchase', () => {
     assert.equal(broken.statement(RECORD, { state: 'delivered' }), undefined);
     assert.deepEqual(told, [fault, fault]);
     assert.deepEqual(failures, []);
+  });
+});
+
+describe('what the backend gets of a payment', () => {
+  const key = signingKey(pem());
+  const contextOf = createPaymentContext(key, { issuer: BASE, audience: 'http://127.0.0.1:3000' }, () => 1_999);
+
+  it('names its mandate by the reference of the receipt', () => {
+    const mandate = storedMandate({
+      ...{ mode: 'direct', reference: 'ref', referenceSdHash: 'sd', issuer: 'https://wallet.example' },
+      ...{ checkoutIssuer: BASE, checkoutId: 'jti', claim: { at: 1, once: ['m'], onceUntil: 2, open: [] } },
+    });
+    const { mandate: named, state, iat } = payloadOf(contextOf({ ...RECORD, mandate }, 'r'));
+    assert.deepEqual([named, state, iat], ['ref', 'reserved', 1]);
+  });
+
+  it('has the key id of the key set, where libraries look it up', () => {
+    const [head = ''] = contextOf(RECORD, 'r')?.split('.') ?? [];
+    const { alg, kid } = key.publicJwk;
+    const typ = 'agent-commerce-payment+jwt';
+    assert.deepEqual(JSON.parse(Buffer.from(head, 'base64url').toString()), { alg, kid, typ });
   });
 });

@@ -90,6 +90,9 @@ describe('the budget of unproven signatures', () => {
   });
 });
 
+/** None. */
+const blockedPayers: ReadonlySet<string> = new Set();
+
 describe('the proof of a known payment', () => {
   const decoded = { kind: 'decoded', payload, paymentIdentifier: undefined, buyerToken: undefined } as const;
   const agreed = { requirements: {}, resourceUrl: 'url', amount: '1', currency: 'TUSD' } as Agreed;
@@ -101,7 +104,13 @@ describe('the proof of a known payment', () => {
         : ({ kind: 'unproven', proof, prove: async () => assert.fail('asked') } as const);
     const unproven = { verdictOn: async () => signature ?? assert.fail('asked') };
     const examine = () => ({ payId: own, refusal: undefined, checkSignature });
-    const parts = { unproven, tokens: tokensUnder(), replaced: createReplacedOffers(), assetDecimals: 6 };
+    const parts = {
+      unproven,
+      tokens: tokensUnder(),
+      replaced: createReplacedOffers(),
+      assetDecimals: 6,
+      blockedPayers,
+    };
     const known = { record: { payId, ...record } as PaymentRecord, proof: decoded, agreed };
     return createProofVerifier(examine, parts).verifyKnown(known, 'network');
   };
@@ -162,7 +171,8 @@ function offersFor(
 function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...string[]] = ['one']) {
   const now = (): number => clock.nowMs;
   const replaced = createReplacedOffers(now);
-  const parts = { unproven: createUnprovenSignatures(), replaced, assetDecimals: x402.assetDecimals };
+  const { assetDecimals } = x402;
+  const parts = { unproven: createUnprovenSignatures(), replaced, assetDecimals, blockedPayers };
   const verifier = createProofVerifier(examine, { ...parts, tokens: tokensUnder(secrets, now) }, now);
   return {
     replaced,

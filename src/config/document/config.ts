@@ -36,10 +36,14 @@ export interface GatewayConfig {
     readonly passthrough: PassthroughSettings | undefined;
     /** Headers of a call in place that the backend gets, and that belong to the purchase. */
     readonly originHeaders: readonly OriginHeader[];
+    /** Whether it gets a signed JWT with each call that is paid for. */
+    readonly paymentContext: boolean;
   };
   readonly storage: StorageConfig;
   readonly protocols: Omit<ConfigDocument['protocols'], 'acp'> & { readonly acp: AcpConfig };
   readonly x402: X402Config | undefined;
+  /** Addresses in lower case. */
+  readonly blockedPayers: ReadonlySet<string>;
   /** Mandates, where they are switched on. */
   readonly authorization: { readonly ap2: Ap2Config | undefined };
   /** Undefined: nothing is signed for buyers. */

@@ -46,6 +46,7 @@ export interface ConfigDocument {
       readonly idleTimeoutMs: number;
       readonly preserveHost: boolean;
     };
+    readonly paymentContext: boolean;
     readonly originHeaders: readonly ('accept' | 'authorization' | 'cookie')[];
   };
   readonly storage: {
@@ -122,6 +123,7 @@ export interface ConfigDocument {
     };
   };
   readonly payments: {
+    readonly blockedPayers: readonly string[] | string;
     readonly x402?: {
       readonly network: string;
       readonly asset: string;

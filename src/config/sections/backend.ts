@@ -46,9 +46,11 @@ export interface BackendBase {
 type Backend = GatewayConfig['backend'];
 
 /** Derives `backend`; `checkForms` has checked its URL if the schema accepted it. */
-export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): Backend | undefined {
+export function deriveBackend({ backend, signing }: ConfigDocument, problems: ProblemList): Backend | undefined {
   if (!problems.readable('backend')) return undefined;
   const headers = problems.sound('backend.headers') && lowerHeaders(backend.headers, 'backend.headers', problems);
+  if (backend.paymentContext && signing === undefined)
+    problems.add('backend.paymentContext', 'must be false, or needs signing.key: the key signs what the backend gets');
   const passthrough = derivePassthrough(backend.passthrough, problems);
   if (headers === false || !problems.sound('backend')) return undefined;
   const base = backendBase(backend.baseUrl);
@@ -58,6 +60,7 @@ export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList
     headers,
     passthrough,
     originHeaders: backend.originHeaders,
+    paymentContext: backend.paymentContext,
   };
 }
 

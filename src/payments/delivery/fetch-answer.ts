@@ -21,7 +21,7 @@ import { protocolOf } from '../../events/event.ts';
 import type { Journal } from '../../events/journal.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
 import type { Paid, Worked } from '../settlement/settlement-request.ts';
-import { backendIdempotencyKey, readStoredRequest } from '../settlement/terms.ts';
+import { type PaymentContext, readStoredRequest, toldOfPayment } from '../settlement/terms.ts';
 import type { DeliveryRecorder } from './delivery-recorder.ts';
 
 /**
@@ -92,12 +92,13 @@ export async function fetchForBuyer(
   journal: Journal,
   exchange: Exchange,
   deliveries: Pick<DeliveryRecorder, 'undelivered'>,
+  contextOf?: PaymentContext,
 ): Promise<void> {
   const began = performance.now();
   const known = !isSealed(record.backendRequest);
   if (!known) held?.release();
   const fetch = async (): Promise<Worked> =>
-    known ? fetchAgain(record, resource, held?.exchange ?? exchange) : UNREADABLE;
+    known ? fetchAgain(record, resource, held?.exchange ?? exchange, contextOf) : UNREADABLE;
   const fetched: Worked = kept === undefined ? await fetch() : { kind: 'answer', answer: kept };
   const durationMs = Math.round(performance.now() - began);
   const repeatable = known && resource.repeatable;
@@ -134,8 +135,13 @@ export async function fetchForBuyer(
 }
 
 /** Sends the stored request of a payment again. */
-async function fetchAgain(record: Paid['record'], resource: Deliverable, exchange: Exchange): Promise<Worked> {
-  const { payId, requestId, channel, resourceId, payer, receiptId } = record;
+async function fetchAgain(
+  record: Paid['record'],
+  resource: Deliverable,
+  exchange: Exchange,
+  contextOf: PaymentContext | undefined,
+): Promise<Worked> {
+  const { requestId, channel, resourceId } = record;
   const request = readStoredRequest(record.backendRequest, resource.headers);
   const headers = backendHeaders({
     configured: request.headers,
@@ -143,9 +149,7 @@ async function fetchAgain(record: Paid['record'], resource: Deliverable, exchang
     requestId,
     protocol: protocolOf(channel),
     resourceId,
-    payer,
-    receiptId,
-    idempotencyKey: backendIdempotencyKey(payId),
+    ...toldOfPayment(record, requestId, contextOf),
   });
   return fetchAnswer(exchange, { ...request, headers }, resource, record);
 }

@@ -1,11 +1,14 @@
 /**
  * Signs the documents that a buyer keeps of a purchase: the receipt of x402, which says that the
- * payment was accepted, and the gateway's own statement of the delivery.
+ * payment was accepted, and the gateway's own statement of the delivery. Signs the JWT that tells
+ * the backend of a payment.
  */
 
-import type { HostKey } from '../../crypto/signing-key.ts';
+import { compactSigner, type HostKey, type SigningKey } from '../../crypto/signing-key.ts';
 import type { ReceiptDigests } from '../../receipts/receipt.ts';
 import type { PaymentRecord } from '../ledger/ledger.ts';
+import { authorizationOf } from '../ledger/payment-receipt.ts';
+import type { PaymentContext } from '../settlement/terms.ts';
 import { invokeUrl } from '../x402/wire/challenge.ts';
 import { signedReceipt } from '../x402/wire/payment-response.ts';
 import { OFFER_RECEIPT, type PaymentResponse } from '../x402/wire/types.ts';
@@ -78,6 +81,36 @@ export function createPurchaseSigner(
           STATEMENT_TYPE,
         );
       }),
+  };
+}
+
+/** `typ` of the JWT for the backend. */
+const CONTEXT_TYPE = 'agent-commerce-payment+jwt';
+/** How long the backend may take the JWT for fresh, seconds. */
+const CONTEXT_LIFE_SECONDS = 60;
+
+/**
+ * Makes the JWT of contract 3 for the backend. Its `kid` is that of the key set, where libraries of
+ * JWT look it up. `audience`: the address of the backend.
+ */
+export function createPaymentContext(
+  key: SigningKey,
+  { issuer, audience }: { readonly issuer: string; readonly audience: string },
+  now: () => number = Date.now,
+): PaymentContext {
+  const { alg, kid } = key.publicJwk;
+  const sign = compactSigner(key, { alg, kid, typ: CONTEXT_TYPE });
+  return function contextOf(record, requestId) {
+    const { receiptId, resourceId, payer, amount, currency, network, settledAt } = record;
+    const iat = seconds(now());
+    return sign(
+      JSON.stringify({
+        ...{ iss: issuer, aud: audience, iat, exp: iat + CONTEXT_LIFE_SECONDS },
+        ...{ receiptId, requestId, resourceId, payer, amount, currency, network },
+        state: settledAt === undefined ? 'reserved' : 'settled',
+        mandate: authorizationOf(record).authorization?.reference,
+      }),
+    );
   };
 }
 

@@ -147,7 +147,9 @@ export function uncertainReceipt(record: PaymentRecord): { readonly receipt?: Re
 }
 
 /** The mandate that the payment was admitted with. */
-function authorizationOf({ mandate }: SettledTerms): { readonly authorization?: ReceiptAuthorization } {
+export function authorizationOf({ mandate }: Pick<PaymentTerms, 'mandate'>): {
+  readonly authorization?: ReceiptAuthorization;
+} {
   const stored = mandate === undefined ? undefined : readStoredMandate(mandate);
   if (stored === undefined) return {};
   const { reference, mandateIssuer, checkoutIssuer, checkoutId } = stored;

@@ -5,6 +5,7 @@
 
 import { createHash, hash } from 'node:crypto';
 import type { BackendRequest } from '../../backend/backend-exchange.ts';
+import type { BackendHeaderFacts } from '../../backend/header-policy.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import type { Channel } from '../../events/event.ts';
 import type { JsonObject } from '../../json/json.ts';
@@ -104,6 +105,20 @@ export function inputDigest(input: JsonObject): string {
 /** The key by which the backend knows a repeated request, equal on each resume (contract 4.4). */
 export function backendIdempotencyKey(payId: string): string {
   return `pay_${hash('sha256', payId, 'base64url').slice(0, 43)}`;
+}
+
+/** A JWT about a payment, for the call of the backend in this request; undefined: none is made. */
+export type PaymentContext = (record: PaymentRecord, requestId: string) => string | undefined;
+
+/** What the backend learns of the payment of a request. */
+export function toldOfPayment(
+  record: PaymentRecord,
+  requestId: string,
+  contextOf: PaymentContext | undefined,
+): Pick<BackendHeaderFacts, 'payer' | 'receiptId' | 'idempotencyKey' | 'paymentContext'> {
+  const { payId, payer, receiptId } = record;
+  const paymentContext = contextOf?.(record, requestId);
+  return { payer, receiptId, idempotencyKey: backendIdempotencyKey(payId), paymentContext };
 }
 
 /** A sealed field without its key: the record is left to the chain, its buyer or the operator. */

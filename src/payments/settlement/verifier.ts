@@ -67,6 +67,7 @@ export type CarriedProof =
  *   chain may show that it paid. `key` is the caller's own name for the payment
  *   (payment-identifier), `token` the token of its 402.
  * - `refused`: only a record may still answer it.
+ * - `blocked`: only a record may still answer it; nothing else of it was checked.
  */
 type ProofVerdict =
   | {
@@ -78,6 +79,7 @@ type ProofVerdict =
       readonly token: ReadToken | undefined;
     }
   | RefusedProof
+  | { readonly kind: 'blocked' }
   | OpenQuestion;
 
 /**
@@ -119,6 +121,8 @@ interface VerifierParts {
   readonly tokens: Pick<BuyerTokens, 'read'>;
   readonly replaced: Pick<ReplacedOffers, 'find'>;
   readonly assetDecimals: number;
+  /** Addresses in lower case, as a decoded proof has them: their proofs buy nothing new. */
+  readonly blockedPayers: ReadonlySet<string>;
 }
 
 export function createProofVerifier(
@@ -126,7 +130,7 @@ export function createProofVerifier(
   parts: VerifierParts,
   now: () => number = Date.now,
 ): ProofVerifier {
-  const { unproven, tokens } = parts;
+  const { unproven, tokens, blockedPayers } = parts;
   const signatureOf = async (examination: Examination, network: string) => {
     const checked = await examination.checkSignature();
     return checked.kind === 'unproven' ? unproven.verdictOn(network, checked) : checked;
@@ -146,9 +150,10 @@ export function createProofVerifier(
       if (carried.kind === 'version_1')
         return decoded.kind === 'decoded' ? refused('invalid_payload', IN_OLD_HEADER) : refused('invalid_x402_version');
       if (decoded.kind === 'unreadable') return refused(decoded.reason, decoded.fault);
+      const { accepted, payload } = decoded.payload;
+      if (blockedPayers.has(payload.authorization.from)) return { kind: 'blocked' };
       const nowMs = now();
       const { paymentIdentifier: key } = decoded;
-      const { accepted, payload } = decoded.payload;
       const token = readWith(accepted);
       const { agreed, over } = acceptedOffer(offer, accepted, token, parts, nowMs);
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;

@@ -26,7 +26,7 @@ import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../../payments/ledger/table.ts';
 import { passed } from '../../payments/settlement/attempt.ts';
 import type { WorkFailure } from '../../payments/settlement/settlement-request.ts';
-import { backendIdempotencyKey } from '../../payments/settlement/terms.ts';
+import { type PaymentContext, toldOfPayment } from '../../payments/settlement/terms.ts';
 import { paymentDetails } from '../../payments/x402/wire/payment-response.ts';
 import { isRepeatable, type Resource } from '../../resources/resource.ts';
 import { isEncoded, isJsonType } from '../../server/http/request.ts';
@@ -34,7 +34,7 @@ import { elapsedMs } from '../../time/time.ts';
 import { advanceCall, callAt, type FundedCall, type PreparedCall, type ProvenCall } from '../call.ts';
 
 /** A free call ends with its caller; a paid one runs to its end. */
-export function forward(exchange: Exchange, deliveries: DeliveryRecorder): RequestHandler {
+export function forward(exchange: Exchange, deliveries: DeliveryRecorder, contextOf?: PaymentContext): RequestHandler {
   return async function forwardMiddleware(_req, res, next) {
     const call = callAt(res, 'funded', 'answered');
     if (call.stage === 'answered') {
@@ -52,7 +52,7 @@ export function forward(exchange: Exchange, deliveries: DeliveryRecorder): Reque
     if (paid !== undefined) passed('forwarding', paid.record.payId);
     const send = paid?.held?.exchange ?? exchange;
     try {
-      const answer = await send(requestToBackend(call, paid?.record), limits);
+      const answer = await send(requestToBackend(call, paid?.record, contextOf), limits);
       void call.authorization?.finish?.('commit');
       const outcome = classify(answer.status, relayStatuses.sold, conditionsOf(call, paid?.record) !== undefined);
       if (outcome === 'deliver') {
@@ -134,7 +134,11 @@ type Requesting = Pick<PreparedCall, 'request' | 'requestId' | 'trace' | 'channe
 };
 
 /** `paid`: the payment of the call; undefined for a free one. */
-export function requestToBackend(call: Requesting, paid: PaymentRecord | undefined): BackendRequest {
+export function requestToBackend(
+  call: Requesting,
+  paid: PaymentRecord | undefined,
+  contextOf?: PaymentContext,
+): BackendRequest {
   const { request, requestId, trace, channel, resource } = call;
   const conditions = conditionsOf(call, paid);
   const headers = backendHeaders({
@@ -145,9 +149,7 @@ export function requestToBackend(call: Requesting, paid: PaymentRecord | undefin
     resourceId: resource.id,
     ...(trace.traceparent === undefined ? {} : { traceparent: trace.traceparent }),
     ...(trace.tracestate === undefined ? {} : { tracestate: trace.tracestate }),
-    ...(paid === undefined
-      ? {}
-      : { payer: paid.payer, receiptId: paid.receiptId, idempotencyKey: backendIdempotencyKey(paid.payId) }),
+    ...(paid === undefined ? {} : toldOfPayment(paid, requestId, contextOf)),
   });
   return { ...request, headers };
 }

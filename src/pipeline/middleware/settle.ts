@@ -19,7 +19,7 @@ import type {
   SettlementResult,
   WorkFirst,
 } from '../../payments/settlement/settlement-request.ts';
-import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
+import { newToken, type PaymentContext, paymentTerms } from '../../payments/settlement/terms.ts';
 import { proofDigest } from '../../payments/x402/verify/verify.ts';
 import { paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/payment-response.ts';
 import { isRepeatable } from '../../resources/resource.ts';
@@ -42,6 +42,8 @@ interface SettlementGate {
   /** The network that a request counts against. */
   readonly networkOf: ClientOf;
   readonly noteProof: NoteProof;
+  /** Undefined: the backend gets no JWT about payments. */
+  readonly contextOf?: PaymentContext | undefined;
 }
 
 /** The parts of one call that its settlement works with. */
@@ -144,7 +146,7 @@ function workFirst(
   req: Request,
   call: ProvenCall,
   journal: Journal,
-  { networkOf }: SettlementGate,
+  { networkOf, contextOf }: SettlementGate,
 ): Pick<SettlementRequest, 'work'> {
   const { backend } = call.resource;
   const { leastSeconds } = call.agreed;
@@ -154,7 +156,7 @@ function workFirst(
     leastSeconds,
     answerOf: call.token?.answerOf,
     async call(record, held) {
-      const worked = await fetchAnswer(held.exchange, requestToBackend(call, record), backend);
+      const worked = await fetchAnswer(held.exchange, requestToBackend(call, record, contextOf), backend);
       const answer = worked.kind === 'answer' ? worked.answer : worked.failure.relayed;
       if (answer === undefined) return worked;
       const data = { status: answer.status };

@@ -1,8 +1,10 @@
 /** Checks the payment proof locally, cheap checks first (contract 4.2, steps 1 to 4). */
 
 import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
+import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
 import type { ClientOf } from '../../server/limits/client-address.ts';
 import type { NoteProof } from '../../server/limits/load-shedder.ts';
@@ -31,6 +33,12 @@ export function verify(
         const owed = SafeToRechallenge.unreserved(answer, verdict);
         requirePayment(call, selling.offerTo(req, id, owed), owed, mandates);
       }, verdict.reason);
+    if (verdict.kind === 'blocked')
+      throw new PendingRefusal(() => {
+        noteProof(req, 'refused');
+        recordRejection(call.journal, 'payer_blocked', undefined);
+        throw new GatewayError('PAYER_BLOCKED');
+      });
     if (verdict.kind !== 'genuine') throw unanswered(verdict);
     const { proof, key, token, agreed, refusal } = verdict;
     const idempotencyKey = oneKey(call.idempotencyKey, key);

@@ -104,7 +104,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(
     examine,
-    { unproven, tokens: TOKENS, replaced: createReplacedOffers(), assetDecimals: 6 },
+    { unproven, tokens: TOKENS, replaced: createReplacedOffers(), assetDecimals: 6, blockedPayers: new Set() },
     () => time.now(),
   );
   const deliverable = { ...resource.backend, repeatable: isRepeatable(resource.backend), headers: {} };
