@@ -68,6 +68,14 @@ describe('what changed between two documents', () => {
     it(`the login in ${path} does not`, () => {
       assert.deepEqual(changed(from, to), { changed: [path], restart: [] });
     });
+
+  for (const [from, to, path] of [
+    ['payments:', 'payments:\n  blockedPayers: "0x1"', 'payments.blockedPayers'],
+    ['127.0.0.1:3000', '127.0.0.1:3000, paymentContext: true', 'backend.paymentContext'],
+  ] as const)
+    it(`${path} is taken over`, () => {
+      assert.deepEqual(changed(from, to), { changed: [path], restart: [] });
+    });
 });
 
 /** Longer than any test: what is seen was seen by an event. */

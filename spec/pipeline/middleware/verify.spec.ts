@@ -62,6 +62,13 @@ describe('the proof of a paid call', () => {
     assert.deepEqual(asked, ['p']);
   });
 
+  it('of a blocked payer: 403 once the ledger has no record of it, and a proof that bought nothing', async () => {
+    const { refusal, events, noted } = await refused({ kind: 'blocked' });
+    assert.deepEqual([events(), noted], [[], []]);
+    assert.throws(() => refusal.refuse(NONE), { code: 'PAYER_BLOCKED', status: 403 });
+    assert.deepEqual(noted, ['refused']);
+  });
+
   for (const [title, verdict, code] of [
     ['too many signatures under way: busy', { kind: 'crowded' }, 'GATEWAY_BUSY'],
     ['a silent chain: the provider is unavailable', { kind: 'unavailable', cause: 0 }, 'PAYMENT_PROVIDER_UNAVAILABLE'],
