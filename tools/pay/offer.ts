@@ -15,7 +15,7 @@ export interface Offer {
 }
 
 /** A token whose units are known, not by the word of a seller. */
-interface KnownToken {
+export interface KnownToken {
   readonly address: string;
   readonly symbol: string;
   readonly decimals: number;
@@ -75,7 +75,7 @@ export function isAbove(offer: Offer, most: string): boolean {
  * A limit in base units; undefined for units of a token without known decimals.
  * @throws UsageError that names the option, for a text that is no amount
  */
-function baseUnits(most: string, decimals: number | undefined, option: string): bigint | undefined {
+export function baseUnits(most: string, decimals: number | undefined, option: string): bigint | undefined {
   const [, base] = /^(\d{1,78})units$/.exec(most) ?? [];
   if (base !== undefined) return BigInt(base);
   const [, whole, fraction = ''] = /^(\d{1,30})(?:\.(\d{1,36}))?$/.exec(most) ?? [];
@@ -93,7 +93,7 @@ export function plain(text: string): string {
 }
 
 /** The token of a network (CAIP-2) that prices are known in; undefined where none is. */
-function tokenOf(network: string): KnownToken | undefined {
+export function tokenOf(network: string): KnownToken | undefined {
   if (network === `eip155:${LOCAL_CHAIN_ID}`) return { ...LOCAL_TOKEN, symbol: LOCAL_CURRENCY };
   const usdc = KNOWN_NETWORKS.get(network)?.usdc;
   return usdc && { ...usdc, symbol: 'USDC' };
@@ -106,7 +106,7 @@ function knownToken({ requirements: { network, asset }, chainId, currency }: Off
 }
 
 /** Base units as a decimal number of the token. */
-function inUnits(amount: string, decimals: number): string {
+export function inUnits(amount: string, decimals: number): string {
   const digits = amount.replace(/^0+(?=\d)/, '').padStart(decimals + 1, '0');
   const split = digits.length - decimals;
   const fraction = digits.slice(split).replace(/0+$/, '');
