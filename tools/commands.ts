@@ -22,6 +22,11 @@ const DEVELOPER_COMMANDS: CommandGroup = {
       load: async () => (await import('./pay/command.ts')).payCommand(),
     },
     {
+      name: 'wallet',
+      summary: 'let an MCP host find, price and buy, within limits',
+      load: async () => (await import('./wallet/command.ts')).walletCommand(),
+    },
+    {
       name: 'verify-receipt',
       summary: 'say what a signed receipt, offer or statement shows',
       load: async () => (await import('./verify-receipt/command.ts')).verifyReceiptCommand(),

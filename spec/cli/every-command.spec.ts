@@ -50,6 +50,7 @@ const MISSING_FILE: Readonly<Record<string, Expected | undefined>> = {
   init: { words: 'init --out nowhere/config.yaml', code: 66, says: /^nowhere: there is no such file$/ },
   dev: config('dev'),
   pay: { words: 'pay http://127.0.0.1:1/ --data nowhere', code: 66, says: NO_FILE },
+  wallet: { words: 'wallet --allow 127.0.0.1:1 --key-file nowhere', code: 66, says: NO_FILE },
   'verify-receipt': { words: 'verify-receipt nowhere', code: 66, says: NO_FILE },
   import: { words: 'import nowhere', code: 66, says: NO_FILE },
   'server-json': config('server-json'),
@@ -96,6 +97,8 @@ const UNREACHABLE: Readonly<Record<string, Expected | undefined>> = {
   // It starts, and says so.
   dev: NONE,
   pay: { words: 'pay http://127.0.0.1:1/ --yes', code: 69, says: /^http:\/\/127\.0\.0\.1:1\/ does not answer/ },
+  // It starts, and its tools say so.
+  wallet: NONE,
   'verify-receipt': NONE,
   import: {
     words: 'import http://127.0.0.1:2/',

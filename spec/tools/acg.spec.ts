@@ -13,7 +13,7 @@ describe('the commands for developers', () => {
   it('are listed by the entry of a working copy, beside those of the gateway', async () => {
     const { code, lines } = await acgOfCheckout(folder, ['--help']);
     assert.equal(code, 0);
-    for (const command of ['init', 'dev', 'pay', 'mandate', 'vectors', 'serve', 'validate'])
+    for (const command of ['init', 'dev', 'pay', 'wallet', 'mandate', 'vectors', 'serve', 'validate'])
       assert.ok(
         lines.some((line) => line.startsWith(`  ${command}`)),
         command,
@@ -21,7 +21,7 @@ describe('the commands for developers', () => {
   });
 
   it('are named by the gateway alone, which does not have them', async () => {
-    for (const command of ['init', 'dev', 'pay', 'mandate', 'vectors']) {
+    for (const command of ['init', 'dev', 'pay', 'wallet', 'mandate', 'vectors']) {
       const { code, errors } = await acg(folder, [command, 'keys']);
       assert.equal(code, 64);
       assert.match(errors, new RegExp(`npm run acg -- ${command}`));

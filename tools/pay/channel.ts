@@ -82,6 +82,20 @@ export function base64JsonOf(text: string): unknown {
   return jsonOf(Buffer.from(text, 'base64').toString());
 }
 
+/** An answer as JSON or text where it is such, else as base64. */
+export function bodyOf(bytes: Uint8Array): { readonly body: unknown; readonly encoding?: 'base64' } {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    try {
+      return { body: JSON.parse(text) };
+    } catch {
+      return { body: text };
+    }
+  } catch {
+    return { body: Buffer.from(bytes).toString('base64'), encoding: 'base64' };
+  }
+}
+
 /**
  * The challenge in a document, with what the gateway says beside it, in `envelope` and `sentence`.
  * Undefined where nothing can be paid under version 2 of x402.

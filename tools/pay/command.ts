@@ -4,10 +4,10 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { defineCommand, repeated, UnavailableError } from '../../src/cli/program.ts';
 import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/networks.ts';
 import { agreed } from './agreed.ts';
-import type { Challenge, Channel, Reply, SignedPayment } from './channel.ts';
+import { bodyOf, type Challenge, type Channel, type Reply, type SignedPayment } from './channel.ts';
 import { keepPayment, keptPayment, saveLost } from './kept-payment.ts';
 import { isAbove, networkName, type Offer, payableOffer, plain, priceOf } from './offer.ts';
-import { answerLine, reasonOf, sendUntilAnswered } from './send.ts';
+import { ask, outcomeLines, sendUntilAnswered, unpaidLine } from './send.ts';
 import { openChannel, type TargetOptions } from './target.ts';
 import { openWallet } from './wallet.ts';
 
@@ -54,12 +54,7 @@ async function pay(url: string, input: string | undefined, options: PayOptions):
   const asked = await ask(channel, url);
   const { challenge } = asked;
   if (challenge === undefined) {
-    if (asked.status === '402') throw new Error('402 without an offer of x402 version 2: nothing that acg pay can pay');
-    note(
-      asked.ok
-        ? 'nothing was asked for, so nothing was paid'
-        : `not delivered, and nothing was paid: ${answerLine(asked)}`,
-    );
+    note(unpaidLine(asked));
     return print(asked, undefined, options);
   }
   if (challenge.needsMandate && options.mandate === undefined)
@@ -104,27 +99,10 @@ async function redeem(
   if (reply === undefined) throw new UnavailableError(`no answer to the payment, which may have moved money: ${why}`);
   if (reply.challenge !== undefined)
     throw new Error(`${plain(reply.challenge.refusal ?? 'The payment was refused.')} Nothing was paid.`);
-  const { settlement } = reply;
-  if (settlement?.success === true) {
-    note(`paid ${offer === undefined ? 'by the kept payment' : priceOf(offer)}`);
-    note(`transaction ${plain(settlement.transaction)}`);
-    if (settlement.receiptId !== undefined) note(`receipt ${plain(settlement.receiptId)}`);
-  } else note('the answer names no settlement');
-  if (!reply.ok) {
-    note(`not delivered: ${answerLine(reply)}`);
-    // What was paid collects later, by the same payment alone.
-    if (!isOpen && settlement?.success === true) note(howToGoOn());
-  }
+  for (const line of outcomeLines(reply, offer === undefined ? 'by the kept payment' : priceOf(offer))) note(line);
+  // What was paid collects later, by the same payment alone.
+  if (!reply.ok && !isOpen && reply.settlement?.success === true) note(howToGoOn());
   print(reply, offer, options);
-}
-
-/** The first call, which costs nothing. @throws UnavailableError */
-async function ask(channel: Channel, url: string): Promise<Reply> {
-  try {
-    return await channel.send();
-  } catch (error) {
-    throw new UnavailableError(`${url} does not answer: ${reasonOf(error)}`, { cause: error });
-  }
 }
 
 function termsOf({ document }: Challenge, offer: Offer, price: string, payer: string): string {
@@ -149,20 +127,6 @@ function print(reply: Reply, offer: Offer | undefined, { json }: PayOptions): vo
   const { network, asset, amount, payTo } = offer?.requirements ?? {};
   const payment = settlement && { ...settlement, network, asset, amount, payTo };
   process.stdout.write(`${JSON.stringify({ ok, status, contentType, ...bodyOf(reply.body), payment })}\n`);
-}
-
-/** As JSON or text where it is such, else as base64. */
-function bodyOf(bytes: Uint8Array): { readonly body: unknown; readonly encoding?: 'base64' } {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    try {
-      return { body: JSON.parse(text) };
-    } catch {
-      return { body: text };
-    }
-  } catch {
-    return { body: Buffer.from(bytes).toString('base64'), encoding: 'base64' };
-  }
 }
 
 function note(text: string): void {

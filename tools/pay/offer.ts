@@ -15,13 +15,14 @@ export interface Offer {
 }
 
 /** A token whose units are known, not by the word of a seller. */
-interface KnownToken {
+export interface KnownToken {
+  readonly address: string;
   readonly symbol: string;
   readonly decimals: number;
 }
 
 /** @throws Error when there is none that `acg pay` can pay */
-export function payableOffer({ accepts }: PaymentRequired, currency?: string): Offer {
+export function payableOffer({ accepts }: Pick<PaymentRequired, 'accepts'>, currency?: string): Offer {
   for (const requirements of accepts) {
     const chainId = eip155ChainId(requirements.network);
     const method = requirements.extra?.['assetTransferMethod'] ?? 'eip3009';
@@ -63,18 +64,26 @@ export function networkName({ requirements: { network } }: Offer): string {
  */
 export function isAbove(offer: Offer, most: string): boolean {
   const { amount } = offer.requirements;
+  const limit = baseUnits(most, knownToken(offer)?.decimals, 'max');
+  if (limit !== undefined) return BigInt(amount) > limit;
+  throw new UsageError(
+    `the decimals of this token are known by the seller's word alone: give --max in base units, such as --max ${amount}units`,
+  );
+}
+
+/**
+ * A limit in base units; undefined for units of a token without known decimals.
+ * @throws UsageError that names the option, for a text that is no amount
+ */
+export function baseUnits(most: string, decimals: number | undefined, option: string): bigint | undefined {
   const [, base] = /^(\d{1,78})units$/.exec(most) ?? [];
-  if (base !== undefined) return BigInt(amount) > BigInt(base);
+  if (base !== undefined) return BigInt(base);
   const [, whole, fraction = ''] = /^(\d{1,30})(?:\.(\d{1,36}))?$/.exec(most) ?? [];
-  if (whole === undefined) throw new UsageError(`--max must be an amount such as 0.05 or 50000units, not ${most}`);
-  const known = knownToken(offer);
-  if (known === undefined)
-    throw new UsageError(
-      `the decimals of this token are known by the seller's word alone: give --max in base units, such as --max ${amount}units`,
-    );
+  if (whole === undefined)
+    throw new UsageError(`--${option} must be an amount such as 0.05 or 50000units, not ${most}`);
+  if (decimals === undefined) return undefined;
   // What is below one base unit is no money.
-  const digits = fraction.padEnd(known.decimals, '0').slice(0, known.decimals);
-  return BigInt(amount) > BigInt(`${whole}${digits}`);
+  return BigInt(`${whole}${fraction.padEnd(decimals, '0').slice(0, decimals)}`);
 }
 
 /** Text of a server for a terminal, which obeys some characters. */
@@ -83,15 +92,21 @@ export function plain(text: string): string {
   return text.replaceAll(/[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, ' ').slice(0, 500);
 }
 
-function knownToken({ requirements: { network, asset }, currency = LOCAL_CURRENCY }: Offer): KnownToken | undefined {
-  const is = (address: string | undefined) => address?.toLowerCase() === asset.toLowerCase();
-  if (network === `eip155:${LOCAL_CHAIN_ID}` && is(LOCAL_TOKEN.address))
-    return { symbol: plain(currency), decimals: LOCAL_TOKEN.decimals };
+/** The token of a network (CAIP-2) that prices are known in; undefined where none is. */
+export function tokenOf(network: string): KnownToken | undefined {
+  if (network === `eip155:${LOCAL_CHAIN_ID}`) return { ...LOCAL_TOKEN, symbol: LOCAL_CURRENCY };
   const usdc = KNOWN_NETWORKS.get(network)?.usdc;
-  return is(usdc?.address) && usdc !== undefined ? { symbol: 'USDC', decimals: usdc.decimals } : undefined;
+  return usdc && { ...usdc, symbol: 'USDC' };
 }
 
-function inUnits(amount: string, decimals: number): string {
+function knownToken({ requirements: { network, asset }, chainId, currency }: Offer): KnownToken | undefined {
+  const token = tokenOf(network);
+  if (token?.address.toLowerCase() !== asset.toLowerCase()) return undefined;
+  return chainId === LOCAL_CHAIN_ID && currency !== undefined ? { ...token, symbol: plain(currency) } : token;
+}
+
+/** Base units as a decimal number of the token. */
+export function inUnits(amount: string, decimals: number): string {
   const digits = amount.replace(/^0+(?=\d)/, '').padStart(decimals + 1, '0');
   const split = digits.length - decimals;
   const fraction = digits.slice(split).replace(/0+$/, '');

@@ -1,6 +1,7 @@
 /** Sends one payment until it has an answer: the same proof each time moves no money twice. */
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { UnavailableError } from '../../src/cli/program.ts';
 import type { Channel, Reply, SignedPayment } from './channel.ts';
 import { plain } from './offer.ts';
 
@@ -13,6 +14,35 @@ interface Sent {
   readonly reply: Reply | undefined;
   readonly why: string;
   readonly isOpen: boolean;
+}
+
+/** The first call, which costs nothing. @throws UnavailableError */
+export async function ask(channel: Channel, url: string): Promise<Reply> {
+  try {
+    return await channel.send();
+  } catch (error) {
+    throw new UnavailableError(`${url} does not answer: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** An answer that has no terms, in one line. @throws Error for a 402 */
+export function unpaidLine(reply: Reply): string {
+  if (reply.status === '402') throw new Error('402 without an offer of x402 version 2: nothing that acg pay can pay');
+  if (reply.ok) return 'nothing was asked for, so nothing was paid';
+  return `not delivered, and nothing was paid: ${answerLine(reply)}`;
+}
+
+/** Payment and delivery that an answer tells of. `paid`: the price in words. */
+export function outcomeLines(reply: Reply, paid: string): readonly string[] {
+  const { settlement } = reply;
+  const lines =
+    settlement?.success === true
+      ? [`paid ${paid}`, `transaction ${plain(settlement.transaction)}`]
+      : ['the answer names no settlement'];
+  if (settlement?.success === true && settlement.receiptId !== undefined)
+    lines.push(`receipt ${plain(settlement.receiptId)}`);
+  if (!reply.ok) lines.push(`not delivered: ${answerLine(reply)}`);
+  return lines;
 }
 
 /**
@@ -47,7 +77,7 @@ async function attempt(channel: Channel, payment: SignedPayment) {
 }
 
 /** The status of an answer and what it says, such as `502 The backend answered 500. …`. */
-export function answerLine({ status, why }: Reply): string {
+function answerLine({ status, why }: Reply): string {
   return plain(why === undefined ? status : `${status} ${why}`);
 }
 

@@ -14,7 +14,7 @@ import type { Challenge, SignedPayment } from './channel.ts';
 import type { Offer } from './offer.ts';
 
 /** A buyer. Its key is in no message and no output. */
-interface Wallet {
+export interface Wallet {
   readonly address: string;
   /** Signs exactly this offer of the challenge. Moves nothing yet. */
   sign(challenge: Challenge, offer: Offer): Promise<SignedPayment>;

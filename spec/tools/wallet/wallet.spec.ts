@@ -1,0 +1,392 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { decodePaymentSignatureHeader, encodePaymentRequiredHeader } from '@x402/core/http';
+import type { PaymentRequired } from '@x402/core/types';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { KNOWN_NETWORKS, LOCAL_TOKEN, TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
+import { acgOfCheckout, TOOLS } from '../../cli/acg.ts';
+import { blocksOf } from '../../documents/blocks.ts';
+import { COMPILE_CACHE } from '../../support/compile-cache.ts';
+import { prepareGateway } from '../../support/gateway-process.ts';
+import { answerJson, type HttpExchange, serveHttp } from '../../support/http-server.ts';
+import type { ToolAnswer } from '../../support/mcp-clients.ts';
+import { until } from '../../support/program.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
+
+const REPORT = { city: 'Berlin', currency: 'EUR', price: '12.50', volume: 340 };
+const PRICE_UNITS = 10_000n;
+const FUNDS_UNITS = 1_000_000n;
+const PAYEE = `0x${'2'.repeat(40)}`;
+
+/** A wallet with an official client before it. */
+interface Host {
+  readonly client: Client;
+  readonly pid: number;
+  errors(): string;
+  /** The words and the data of a result. */
+  tool(
+    name: string,
+    call: Record<string, unknown>,
+    signal?: AbortSignal,
+  ): Promise<{ readonly words: string; readonly data: Readonly<Record<string, unknown>>; readonly isError: boolean }>;
+}
+
+describe('acg wallet', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-wallet-'));
+  const key = generatePrivateKey();
+  const ends = new AsyncDisposableStack();
+  let testbed: Testbed;
+  let proxy: TcpProxy;
+  let url: string;
+  /** The same gateway through a proxy that loses answers. */
+  let lossy: string;
+  before(async () => {
+    testbed = await openTestbed();
+    ends.defer(() => testbed.close());
+    await testbed.chain.mint(privateKeyToAddress(key), FUNDS_UNITS);
+    url = testbed.gateway.url;
+    proxy = await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+    ends.defer(() => proxy.stop());
+    lossy = `http://127.0.0.1:${proxy.port}`;
+    writeFileSync(join(folder, 'key'), `${key}\n`);
+  });
+  after(async () => {
+    await ends.disposeAsync();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const hostOf = (gateway: string): string => new URL(gateway).host;
+  const started = (words: readonly string[]) => ({
+    command: process.execPath,
+    args: [TOOLS, 'wallet', ...words],
+    cwd: folder,
+    env: COMPILE_CACHE,
+    stderr: 'pipe' as const,
+  });
+
+  /** Starts a wallet that may buy from this gateway. Checks at its end that it told no key. */
+  async function open(gateway: string, ...words: readonly string[]): Promise<Host> {
+    const transport = new StdioClientTransport(started(['--allow', hostOf(gateway), ...words]));
+    const client = new Client({ name: 'host', version: '1.0.0' });
+    const [faults, told]: [Error[], string[]] = [[], []];
+    transport.stderr?.on('data', (chunk: Buffer) => told.push(chunk.toString()));
+    client.onerror = (error) => faults.push(error);
+    await client.connect(transport);
+    ends.defer(async () => {
+      await client.close();
+      assert.deepEqual(faults, [], 'something else than the protocol was on stdout');
+      for (const secret of [key, TEST_BUYER.key]) assert.ok(!told.join('').includes(secret.slice(2)));
+    });
+    return {
+      client,
+      pid: transport.pid ?? assert.fail(),
+      errors: () => told.join(''),
+      tool: async (name, call, signal) => {
+        const options = signal === undefined ? {} : { signal };
+        const result = (await client.callTool({ name, arguments: { gateway, ...call } }, options)) as ToolAnswer;
+        const words = result.content[0]?.text ?? '';
+        assert.ok(!JSON.stringify(result).includes(key.slice(2)));
+        return {
+          words,
+          data: (result.structuredContent ?? {}) as Record<string, unknown>,
+          isError: result.isError === true,
+        };
+      },
+    };
+  }
+
+  const city = (name = 'Berlin') => ({ resource: 'market_report', input: { city: name } });
+  /** The work takes exactly this from the payer and gives it to the payee, base units. */
+  async function costs(units: bigint, work: () => Promise<void>): Promise<void> {
+    const balances = () => Promise.all([testbed.chain.balanceOf(privateKeyToAddress(key)), testbed.income()]);
+    const [had = 0n, earned = 0n] = await balances();
+    await work();
+    assert.deepEqual(await balances(), [had - units, earned + units]);
+  }
+
+  it('finds, asks the price, and buys for exactly the price', async () => {
+    const host = await open(url, '--key-file', 'key', '--max-each', '0.01', '--max-total', '0.05');
+    const { tools } = await host.client.listTools();
+    assert.equal(
+      tools.map(({ name, annotations }) => `${name} ${annotations?.readOnlyHint}`).join(),
+      'find true,price true,buy false',
+    );
+    assert.match(JSON.stringify((await host.tool('find', {})).data), /^{"resources":\[.*"id":"market_report",/);
+    const { payTo = '' } = testbed.gateway.config.x402 ?? {};
+    const terms = { amount: '0.01', currency: 'TUSD', network: 'eip155:31337', payTo };
+    await costs(0n, async () => {
+      const asked = await host.tool('price', city());
+      const { expiresAt, ...said } = asked.data;
+      assert.deepEqual(said, terms);
+      assert.ok(Date.parse(String(expiresAt)) > Date.now());
+      assert.equal(asked.words, `0.01 TUSD to ${payTo} on development chain (eip155:31337), until ${expiresAt}`);
+    });
+    await costs(PRICE_UNITS, async () => {
+      const { words, data, isError } = await host.tool('buy', city());
+      assert.equal(isError, false, words);
+      const { transaction, receiptId, ...rest } = data;
+      assert.deepEqual(rest, {
+        ...terms,
+        left: '0.04',
+        ...{ delivered: true, status: '200', contentType: 'application/json', body: REPORT },
+      });
+      assert.equal(
+        words,
+        `paid 0.01 TUSD\ntransaction ${transaction}\nreceipt ${receiptId}\n0.04 TUSD left of --max-total`,
+      );
+      assert.match(`${transaction} ${receiptId}`, /^0x[0-9a-f]{64} receipt_/);
+    });
+    assert.ok(host.errors().includes('paid 0.01 TUSD\n'));
+    assert.deepEqual(readdirSync(folder), ['key'], 'no payment is open');
+  });
+
+  it('gives what is free without a payment, and says what is not sold', async () => {
+    const host = await open(url);
+    const free = await host.tool('buy', { resource: 'cities' });
+    assert.deepEqual([free.isError, free.words], [false, 'nothing was asked for, so nothing was paid']);
+    assert.deepEqual(free.data['body'], { cities: ['Berlin', 'Lisboa', 'São Paulo'] });
+    const none = await host.tool('price', { resource: 'none' });
+    assert.ok(none.isError && none.words.startsWith('not delivered, and nothing was paid: 404 No such resource'));
+  });
+
+  it('starts by the lines that the document shows, and speaks each revision that official clients negotiate', async () => {
+    const { text = '' } = blocksOf('docs/agents.md').find(({ detail }) => detail?.endsWith('/wallet.spec.ts')) ?? {};
+    const { wallet } = JSON.parse(text.replace('127.0.0.1:8402', hostOf(url))).mcpServers;
+    assert.deepEqual([wallet.command, wallet.args[0]], ['acg', 'wallet']);
+    const first = new FirstClient({ name: 'host', version: '1.0.0' });
+    await first.connect(new FirstTransport(started(wallet.args.slice(1))));
+    await first.ping();
+    const asked = await first.callTool({ name: 'price', arguments: { gateway: url, ...city() } });
+    assert.match(JSON.stringify(asked.content), /0\.01 TUSD to 0x/);
+    await first.close();
+    const mode = { pin: '2026-07-28' };
+    const second = new Client({ name: 'host', version: '1.0.0' }, { versionNegotiation: { mode } });
+    await second.connect(new StdioClientTransport(started(wallet.args.slice(1))));
+    assert.equal((await second.listTools()).tools.length, 3);
+    await second.close();
+  });
+
+  it('refuses by words that name the limit, and signs nothing', async () => {
+    const host = await open(url, '--key-file', 'key', '--max-each', '15000units', '--max-total', '0.015');
+    await costs(15_000n, async () => {
+      const dear = await host.tool('buy', { resource: 'archive' });
+      const words = 'the price is 0.02 TUSD, more than --max-each 0.015 TUSD: nothing was paid';
+      assert.deepEqual(dear, { words, data: {}, isError: true });
+      // Both at once: the second finds what the first one takes.
+      const both = await Promise.all([host.tool('buy', city('Berlin')), host.tool('buy', city('Lisboa'))]);
+      assert.equal(both.filter(({ isError }) => !isError).length, 1);
+      const refused = both.find(({ isError }) => isError);
+      assert.match(
+        refused?.words ?? '',
+        /0\.01 TUSD, more than the 0\.005 TUSD left of --max-total 0\.015 TUSD: nothing/,
+      );
+      assert.equal((await host.tool('buy', { resource: 'price_list' })).data['left'], '0');
+    });
+  });
+
+  it('pays once for calls of one purchase at the same time, and for one whose answer was not awaited', async () => {
+    const host = await open(url, '--key-file', 'key');
+    await costs(PRICE_UNITS, async () => {
+      const both = await Promise.all([host.tool('buy', city()), host.tool('buy', city())]);
+      for (const { data } of both) assert.deepEqual(data['body'], REPORT);
+    });
+    await costs(1_000n, async () => {
+      const held = testbed.backend.nextRequest('/held');
+      const left = new AbortController();
+      const unawaited = assert.rejects(host.tool('buy', { resource: 'held' }, left.signal));
+      await held;
+      left.abort();
+      await unawaited;
+      testbed.backend.release();
+      await until('the unawaited purchase ends', () => host.errors().includes('paid 0.001 TUSD'));
+      assert.equal((await host.tool('buy', { resource: 'held' })).data['delivered'], true);
+    });
+  });
+
+  it('sends the same proof while its gateway is dead, and buys once', async () => {
+    const prepared = await prepareGateway(folder, {
+      chain: testbed.chain,
+      backendUrl: testbed.backend.url,
+      facilitator: { mode: 'local' },
+      payTo: testbed.gateway.config.x402?.payTo ?? assert.fail(),
+    });
+    const first = await prepared.start();
+    ends.defer(async () => void (await first.kill()));
+    const host = await open(prepared.baseUrl, '--key-file', 'key', '--max-total', '0.001');
+    testbed.backend.hold();
+    await costs(1_000n, async () => {
+      const held = testbed.backend.nextRequest('/held');
+      const buying = host.tool('buy', { resource: 'held' });
+      await held;
+      await first.kill();
+      testbed.backend.release();
+      await until('the wallet sends again', () => host.errors().includes('the same payment is sent again'));
+      const second = await prepared.start();
+      ends.defer(async () => void (await second.stop()));
+      const { words, data } = await buying;
+      assert.equal(data['delivered'], true, words);
+    });
+  });
+
+  it('finds the payment of a killed wallet beside the key file, and pays no second one', async () => {
+    const host = await open(lossy, '--key-file', 'key');
+    await costs(PRICE_UNITS, async () => {
+      const lost = proxy.loseReply('payment-signature');
+      const buying = assert.rejects(host.tool('buy', city()));
+      await lost;
+      process.kill(host.pid, 'SIGKILL');
+      await buying;
+      const [kept = assert.fail()] = readdirSync(folder).filter((name) => name.startsWith('key.'));
+      assert.equal(statSync(join(folder, kept)).mode & 0o777, 0o600);
+      const again = await open(lossy, '--key-file', 'key', '--max-total', '0.01');
+      const { data } = await again.tool('buy', { ...city() });
+      assert.deepEqual([data['body'], data['left']], [REPORT, '0.01']);
+      assert.equal(readdirSync(folder).includes(kept), false);
+    });
+  });
+
+  it('asks no host that is not allowed, and no other machine by http', async () => {
+    let requests = 0;
+    const foreign = await serveHttp(({ response }) => {
+      requests += 1;
+      answerJson(response, 200, {});
+    });
+    ends.defer(() => foreign.stop());
+    const host = await open(url, '--allow', 'shop.example');
+    for (const [gateway, words] of [
+      [foreign.url, `${hostOf(foreign.url)} is not allowed: --allow of this wallet has ${hostOf(url)}, shop.example`],
+      ['http://shop.example', 'shop.example needs https: http is for this machine alone'],
+      [`${url.replace('//', '//key@')}`, 'gateway must not have credentials in the URL'],
+      ['market', 'gateway must be an absolute http:// or https:// URL'],
+    ])
+      for (const name of ['find', 'price', 'buy']) {
+        const refused = await host.tool(name, { gateway, ...(name === 'find' ? {} : city()) });
+        assert.ok(refused.isError && refused.words.startsWith(words ?? ''), refused.words);
+      }
+    assert.equal(requests, 0);
+  });
+
+  describe('before a strange seller', () => {
+    function asking(changes: object = {}): PaymentRequired {
+      const terms = { scheme: 'exact', network: 'eip155:31337', amount: '10000', asset: LOCAL_TOKEN.address };
+      const rest = { payTo: PAYEE, maxTimeoutSeconds: 120, extra: { name: 'Test USD', version: '2' } };
+      return {
+        ...{ x402Version: 2, resource: { url: 'https://shop.example/x' } },
+        accepts: [{ ...terms, ...rest, ...changes }],
+      } as PaymentRequired;
+    }
+    /** A seller that answers so, and the proofs that it got. */
+    async function seller(answer: (exchange: HttpExchange, isPaid: boolean) => void) {
+      const proofs: string[] = [];
+      const server = await serveHttp((exchange) => {
+        const proof = exchange.request.headers['payment-signature'];
+        if (typeof proof === 'string') proofs.push(proof);
+        answer(exchange, typeof proof === 'string');
+      });
+      ends.adopt(server, (open) => open.stop());
+      return { url: server.url, proofs };
+    }
+    const challenge = ({ response }: HttpExchange, document = asking()): void => {
+      response.setHeader('payment-required', encodePaymentRequiredHeader(document));
+      answerJson(response, 402, {});
+    };
+
+    it('counts each payment that it signs, also one that the seller says to have refused', async () => {
+      const shop = await seller((exchange) => challenge(exchange));
+      const host = await open(shop.url, '--max-total', '0.02');
+      for (const left of ['0.01', '0', '0'])
+        assert.ok(new RegExp(`\\b${left} TUSD left`).test((await host.tool('buy', city())).words), left);
+      assert.equal(new Set(shop.proofs).size, 2);
+    });
+
+    it('sends the same proof while the outcome is open, and signs anew once the seller says that it is spent', async () => {
+      const spent = { code: 'PAYMENT_REPLAYED', details: { state: 'used' } };
+      const shop = await seller((exchange, isPaid) => {
+        if (isPaid)
+          answerJson(exchange.response, shop.proofs.length < 3 ? 502 : 409, shop.proofs.length < 3 ? {} : spent);
+        else challenge(exchange);
+      });
+      const host = await open(shop.url);
+      const again = '\nbuy with the same input sends the same payment again, which moves no money twice';
+      for (const said of [`502${again}`, `502${again}`, '409', '409'])
+        assert.equal((await host.tool('buy', city())).words, `the answer names no settlement\nnot delivered: ${said}`);
+      const [first, ...rest] = shop.proofs;
+      assert.deepEqual(
+        rest.map((proof) => proof === first),
+        [true, true, false],
+      );
+    });
+
+    it('follows no redirect, and signs for no other network, token or mandate', async () => {
+      const base = { network: 'eip155:8453', asset: KNOWN_NETWORKS.get('eip155:8453')?.usdc?.address };
+      for (const [answer, words] of [
+        [({ response }: HttpExchange) => response.writeHead(307, { location: url }).end(), /nothing was paid: 307$/],
+        [
+          (exchange: HttpExchange) => challenge(exchange, asking(base)),
+          /0x833\w+ on eip155:8453; this wallet pays TUSD/,
+        ],
+        [(exchange: HttpExchange) => challenge(exchange, asking({ asset: PAYEE })), /0x2222\w+ on eip155:31337; this/],
+        [
+          ({ response }: HttpExchange) =>
+            answerJson(response, 402, { ...asking(), authorization: { required: [{ method: 'ap2' }] } }),
+          /^a mandate is needed as well/,
+        ],
+      ] as const) {
+        const shop = await seller((exchange) => void answer(exchange));
+        const host = await open(shop.url);
+        for (const name of ['price', 'buy']) {
+          const refused = await host.tool(name, city());
+          assert.ok(refused.isError && words.test(refused.words), refused.words);
+        }
+        assert.deepEqual(shop.proofs, []);
+      }
+    });
+
+    it('pays in USDC on a real network that is named', async () => {
+      const asset = KNOWN_NETWORKS.get('eip155:8453')?.usdc?.address;
+      const shop = await seller((exchange, isPaid) => {
+        if (isPaid) answerJson(exchange.response, 200, {});
+        else challenge(exchange, asking({ network: 'eip155:8453', asset }));
+      });
+      const limits = ['--max-each', '0.01', '--max-total', '0.019'];
+      const host = await open(shop.url, '--network', 'base', '--key-file', 'key', ...limits);
+      assert.equal((await host.tool('buy', city())).data['delivered'], true);
+      assert.match((await host.tool('buy', city())).words, /0\.009 USDC left of --max-total 0\.019 USDC/);
+      assert.equal(decodePaymentSignatureHeader(shop.proofs[0] ?? '').accepted.network, 'eip155:8453');
+      assert.equal(shop.proofs.length, 1);
+    });
+  });
+
+  const REAL = ['--network', 'base-sepolia', '--max-each', '1', '--max-total', '2'];
+  const REFUSALS: readonly (readonly [what: string, args: readonly string[], code: number, words: RegExp])[] = [
+    ['no host', [], 64, /^--allow is missing: name each host/],
+    ['a URL for a host', ['--allow', 'https://shop.example'], 64, /^--allow must be a host such as/],
+    ['a key file that there is not', ['--key-file', 'none'], 66, /^none: there is no such file/],
+    ['a file without a key', ['--key-file', 'no-key'], 64, /^no-key is no private key: 0x and/],
+    ['the TEST key on a real network', ['--key-file', 'public', ...REAL], 64, /^public has a key/],
+    ['a real network without a key file', REAL, 64, /^--key-file is missing: on base-sepolia/],
+    ['a real network without a limit', ['--key-file', 'key', ...REAL.slice(0, 4)], 64, /^--max-total is missing: on/],
+    ['a network that there is not', ['--network', 'main'], 64, /^--network must be one of ethereum/],
+    ['a limit that is no amount', ['--max-each', 'cheap'], 64, /^--max-each must be an amount/],
+  ];
+  for (const [what, args, expected, words] of REFUSALS)
+    it(`does not start with ${what}: exit ${expected}, and one line that says why`, async () => {
+      writeFileSync(join(folder, 'no-key'), '0x1234\n');
+      writeFileSync(join(folder, 'public'), TEST_BUYER.key);
+      const { code, output, errors } = await acgOfCheckout(folder, [
+        'wallet',
+        ...args,
+        ...(args.length > 0 ? ['--allow', 'a.example'] : []),
+      ]);
+      assert.match(errors, words);
+      assert.deepEqual([code, output.length], [expected, 0]);
+    });
+});
