@@ -241,7 +241,7 @@ function paymentMethods(
   return methods;
 }
 
-/** The mandates that a resource requires. Without a trusted issuer nobody could buy it. */
+/** The mandates that a resource requires. Without a trusted issuer no buyer could pay for it. */
 function requiredMandates(
   document: Pick<ResourceDocument, 'authorization' | 'pricing'>,
   mandates: MandateSetting,
