@@ -134,7 +134,7 @@ interface ErrorOptions {
 export const RETRY_AFTER_SECONDS = 1;
 const RETRY_SOON = { 'retry-after': String(RETRY_AFTER_SECONDS) };
 
-/** A failure that a caller gets; any other error in a request is answered as INTERNAL_ERROR. */
+/** A failure that a caller gets. `asGatewayError` makes INTERNAL_ERROR of any other error. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;

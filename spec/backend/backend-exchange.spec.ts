@@ -392,13 +392,6 @@ describe('a backend that cannot be reached', () => {
     await connection.close();
     await listener.close();
   });
-
-  it('is a closed exchange too', async () => {
-    const connection = createExchange({ origin: 'http://127.0.0.1:9' });
-    await connection.close();
-    const got = await call(connection);
-    assert.deepEqual(got, notSent('unreachable'));
-  });
 });
 
 describe('closing', () => {

@@ -55,7 +55,7 @@ export interface BackendConnection {
   /** The exchanges in flight that have no `signal`, as all paid ones: no caller can end them. */
   paidInFlight(): number;
   /**
-   * Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. May be
+   * Waits for running exchanges and closes their sockets; a later exchange may open another. May be
    * called again.
    */
   close(): Promise<void>;

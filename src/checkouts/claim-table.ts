@@ -248,7 +248,7 @@ export function finishCheckout(found: Standing, hold: Hold, answer: SealedAnswer
   return { answer: true, next: { record: done, lock } };
 }
 
-/** Ends an attempt that may have happened. False: another attempt took over, or it is done. */
+/** Notes the unknown end of an attempt. False: another took over, or the claim is done. */
 export function unknownCheckout(
   found: Standing,
   hold: Hold,

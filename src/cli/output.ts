@@ -81,7 +81,7 @@ export function printList<Row>(
   else out.write(tableText(rows, shape.table, out));
 }
 
-/** Prints rows as they come: JSON lines, or a table with its title line first. */
+/** Prints rows as they come: JSON lines; CSV or a table, its titles first. */
 export function printStream<Row>(
   { table, csv }: Shape<Row>,
   args: FormatArgs,

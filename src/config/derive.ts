@@ -180,8 +180,8 @@ function checkBackend(baseUrl: string, ports: readonly number[], publicBaseUrl: 
 }
 
 /**
- * Whether only this machine can reach the gateway, and no real money flows; true, too, where a
- * section that decides it was refused.
+ * Whether the public URL is on loopback, the store SQLite, and no public network has payments.
+ * A refused section counts as fitting.
  */
 function isTrial(
   { merchant }: ConfigDocument,

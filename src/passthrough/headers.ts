@@ -64,7 +64,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** Fields that `Connection` names as those of one connection, lower-case; never framing. */
 function namedInConnection(value: string | undefined): ReadonlySet<string> {
-  // The values of nearly all messages name no field that passes.
+  // Nearly every `Connection` names no field that passes.
   if (value === undefined || value === 'keep-alive' || value === 'close') return NONE;
   const tokens = value.split(',').map((token) => token.trim().toLowerCase());
   return new Set(tokens.filter((token) => !FRAMING_FIELDS.has(token)));

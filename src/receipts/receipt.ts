@@ -28,7 +28,7 @@ export interface ReceiptPayment {
 interface ReceiptRefund {
   /** `refunding`: an operator sends it. `refunded`: the chain shows that it arrived. */
   readonly status: 'refunding' | 'refunded';
-  /** The transaction that was signed last, or the one that sent it. */
+  /** `refunding` has the hash signed last, `refunded` that of the transfer. */
   readonly transaction: string;
   /** ISO 8601, when this was written. */
   readonly at: string;

@@ -203,10 +203,10 @@ type Sending = { -readonly [Name in keyof Sent]: Sent[Name] };
 /**
  * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. Until
  * then a listener for `readable` keeps the body from flowing to any reader; the listeners for
- * `data` and `end` replace it in the same turn. An empty body emits `end` alone.
+ * `data` and `end` replace it in the same turn. An empty body emits `readable` too.
  *
- * The last chunk goes out with the end, once the end has come and the operating system has all
- * earlier chunks: a caller that leaves before lacks the last chunk.
+ * The last chunk ends the answer once the body has ended and the operating system has all earlier
+ * chunks: a caller that leaves before lacks that chunk.
  * @returns removes the listeners
  */
 function sendAfter(

@@ -143,7 +143,7 @@ interface StoredProof {
   readonly requirements: PaymentRequirements;
 }
 
-/** The proof as a record keeps it, with the gateway's own offer and not the buyer's echo of it. */
+/** The proof as a record keeps it: it has the gateway's own offer beside the buyer's echo. */
 export function storedProof({ payload, signedBy }: Proof, requirements: PaymentRequirements): string {
   return JSON.stringify({ payload, signedBy, requirements } satisfies StoredProof);
 }

@@ -75,7 +75,7 @@ const BUSY_WEIGHT = 0.05;
 
 /** The parts of the runtime that the limit needs; a simulation brings its own. */
 export interface Runtime extends Time {
-  /** Milliseconds that this thread was on a core: a core that others take is no work. */
+  /** Counts this thread's milliseconds on a core; a wait for a core is no work. */
   worked(): number;
   /** Calls back at the end of the turn, in the order of the calls. */
   atEnd(callback: () => void): unknown;

@@ -28,7 +28,7 @@ export interface Placement {
   readonly hookKey: string | undefined;
 }
 
-/** `existing` keeps the variables, mounts, resources and the pulling that others added to it. */
+/** Keeps variables, mounts, resources, resizePolicy and `Always` of others from `existing`. */
 export function gatewayContainer(
   options: InjectionOptions,
   placement: Placement,

@@ -205,7 +205,7 @@ function withResultCode(thrown: unknown): unknown {
   });
 }
 
-/** Most works in one commit, which blocks the event loop. The others go into the next one. */
+/** A scheduled commit takes so many works at most, because it blocks the event loop. */
 export const MAX_GROUP = 64;
 
 interface Waiting {

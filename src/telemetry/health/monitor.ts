@@ -70,7 +70,7 @@ export function startMonitor(options: {
   /** Whether the backend can be called past the gateway. */
   readonly bypassed?: () => boolean;
   readonly backendReachable?: () => boolean;
-  /** Whether a bug of the gateway showed that only a restart ends; fails the first adapter. */
+  /** Whether the gateway showed a bug: the first adapter then fails until a restart. */
   readonly faulty?: () => boolean;
   readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
 }): Monitor {
