@@ -273,3 +273,15 @@ describe('a file that is broken', () => {
     assert.match(metrics, /^acg_config_outdated 0/m);
   });
 });
+
+describe('a list of blocked payers', () => {
+  it('that becomes shorter is a warning: its file may be half written', async () => {
+    const [replica] = replicas;
+    const blockedPayers = [payTo];
+    await replica.publish({ ...published(CHANGES + 2), more: { payments: { blockedPayers } } });
+    await replica.publish(published(CHANGES + 3));
+    await replica.process.logged(
+      ({ msg, before, after: now }) => msg === 'fewer payers are blocked' && before === 1 && now === 0,
+    );
+  });
+});

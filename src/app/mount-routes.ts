@@ -36,7 +36,7 @@ import { type StaticDocument, staticDocument as staticBytes, staticText } from '
 import { mirroredParameters } from '../resources/tool-form.ts';
 import { note } from '../server/http/access-record.ts';
 import type { PreflightInPlace } from '../server/http/origin.ts';
-import { allowOnly } from '../server/http/request.ts';
+import { allowOnly, INVOKE_PATH } from '../server/http/request.ts';
 import {
   acceptsPage,
   escapedHtml,
@@ -83,8 +83,6 @@ export async function loadAdapters({ mcp, a2a }: GatewayConfig['protocols']): Pr
 
 /** How long agents may keep the discovery of checkouts, seconds (specification 8). */
 const DISCOVERY_MAX_AGE_S = 3_600;
-/** A RegExp: the router takes 2 us of a call for it, and 10 us for a text with a parameter. */
-const INVOKE_PATH = /^\/api\/resources\/(?<id>[^/]+)\/invoke$/;
 const ENTRY_PATH = /^\/api\/resources\/(?<id>[^/]+)$/;
 
 /** Mounts every enabled adapter; one that is not enabled has no path at all. */

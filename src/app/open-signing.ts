@@ -22,7 +22,12 @@ export interface OpenSigning {
 
 /** Undefined where nothing is signed. */
 export function openSigning(
-  { signing, merchant: { publicBaseUrl }, backend }: Pick<GatewayConfig, 'signing' | 'merchant' | 'backend'>,
+  {
+    signing,
+    merchant: { publicBaseUrl },
+    backend,
+    resources,
+  }: Pick<GatewayConfig, 'signing' | 'merchant' | 'backend' | 'resources'>,
   log: Pick<Log, 'error'>,
 ): OpenSigning | undefined {
   if (signing === undefined) return undefined;
@@ -42,6 +47,7 @@ export function openSigning(
       ? createPaymentContext(signingKey(signing.key), {
           issuer: publicBaseUrl,
           audience: backend.origin + backend.pathPrefix,
+          timeoutMs: Math.max(0, ...resources.map((resource) => resource.backend.timeoutMs)),
         })
       : undefined,
     offers: signing.offers ? { sign, now: Date.now } : undefined,

@@ -43,7 +43,7 @@ export interface ReloaderParts {
 /** Watches the files of the configuration until it is closed. */
 export function openReloader(parts: ReloaderParts): Reloader {
   const { source, log, metrics } = parts;
-  let { document } = parts.loaded;
+  let { document, config } = parts.loaded;
   // The files may have changed since they were loaded: the first look loads them again.
   let seen: string | undefined;
   let outdated = false;
@@ -70,12 +70,15 @@ export function openReloader(parts: ReloaderParts): Reloader {
       parts.check(next.config);
     });
     parts.use(next.config);
-    document = next.document;
+    const [before, after] = [config.blockedPayers.size, next.config.blockedPayers.size];
+    ({ document, config } = next);
     const named = changed.slice(0, NAMED);
     log.info(
       { changed: named, ...(changed.length > NAMED ? { more: changed.length - NAMED } : {}) },
       'config reloaded',
     );
+    // A file that was being written looks like a shorter list.
+    if (after < before) log.warn({ before, after }, 'fewer payers are blocked');
     for (const warning of warningsOf(next.config)) log.warn(warning);
     return 'reloaded';
   };

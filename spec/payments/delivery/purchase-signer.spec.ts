@@ -73,15 +73,21 @@ describe('what is signed of a purchase', () => {
 
 describe('what the backend gets of a payment', () => {
   const key = signingKey(pem());
-  const contextOf = createPaymentContext(key, { issuer: BASE, audience: 'http://127.0.0.1:3000' }, () => 1_999);
+  const of = { issuer: BASE, audience: 'http://127.0.0.1:3000', timeoutMs: 70_000 };
+  const contextOf = createPaymentContext(key, of, () => 1_999);
 
   it('names its mandate by the reference of the receipt', () => {
     const mandate = storedMandate({
       ...{ mode: 'direct', reference: 'ref', referenceSdHash: 'sd', issuer: 'https://wallet.example' },
       ...{ checkoutIssuer: BASE, checkoutId: 'jti', claim: { at: 1, once: ['m'], onceUntil: 2, open: [] } },
     });
-    const { mandate: named, state, iat } = payloadOf(contextOf({ ...RECORD, mandate }, 'r'));
-    assert.deepEqual([named, state, iat], ['ref', 'reserved', 1]);
+    const { mandate: named, state } = payloadOf(contextOf({ ...RECORD, mandate }, 'r'));
+    assert.deepEqual([named, state], ['ref', 'reserved']);
+  });
+
+  it('lives for a minute after the deadline of the call, until which it may be sent', () => {
+    const { iat, exp } = payloadOf(contextOf(RECORD, 'r'));
+    assert.deepEqual([iat, exp], [1, 1 + 70 + 60]);
   });
 
   it('has the key id of the key set, where libraries look it up', () => {

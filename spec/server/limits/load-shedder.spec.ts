@@ -98,6 +98,7 @@ describe('the load shedder', () => {
     ['a call', 'POST', '/api/resources/a/invoke', 'plain'],
     ['a message', 'POST', '/mcp?x=1', 'message'],
     ['a checkout', 'POST', '/acp/checkout_sessions?x=1', 'other'],
+    ['a GET of an invoke path', 'GET', '/api/resources/r/invoke', 'plain'],
     ["a GET at the backend's own address", 'GET', '/reports/x', 'plain'],
     ['what passes', 'POST', '/blog', 'other'],
   ] as const)

@@ -86,18 +86,20 @@ export function createPurchaseSigner(
 
 /** `typ` of the JWT for the backend. */
 const CONTEXT_TYPE = 'agent-commerce-payment+jwt';
-/** How long the backend may take the JWT for fresh, seconds. */
+/** How long the JWT lives after the last moment at which its request may leave, seconds. */
 const CONTEXT_LIFE_SECONDS = 60;
 
 /**
  * Makes the JWT of contract 3 for the backend. Its `kid` is that of the key set, where libraries of
- * JWT look it up. `audience`: the address of the backend.
+ * JWT look it up. `audience`: the address of the backend; `timeoutMs`: its longest deadline, within
+ * which an exchange may connect again and send the JWT.
  */
 export function createPaymentContext(
   key: SigningKey,
-  { issuer, audience }: { readonly issuer: string; readonly audience: string },
+  { issuer, audience, timeoutMs }: { readonly issuer: string; readonly audience: string; readonly timeoutMs: number },
   now: () => number = Date.now,
 ): PaymentContext {
+  const lifeSeconds = CONTEXT_LIFE_SECONDS + Math.ceil(timeoutMs / 1_000);
   const { alg, kid } = key.publicJwk;
   const sign = compactSigner(key, { alg, kid, typ: CONTEXT_TYPE });
   return function contextOf(record, requestId) {
@@ -105,7 +107,7 @@ export function createPaymentContext(
     const iat = seconds(now());
     return sign(
       JSON.stringify({
-        ...{ iss: issuer, aud: audience, iat, exp: iat + CONTEXT_LIFE_SECONDS },
+        ...{ iss: issuer, aud: audience, iat, exp: iat + lifeSeconds },
         ...{ receiptId, requestId, resourceId, payer, amount, currency, network },
         state: settledAt === undefined ? 'reserved' : 'settled',
         mandate: authorizationOf(record).authorization?.reference,

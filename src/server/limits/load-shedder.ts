@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { errorEnvelope, GatewayError, RETRY_AFTER_SECONDS } from '../../errors.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import { ADAPTER_WITH_ROUTES, type IdPrefixes, requestIdFor } from '../http/access-record.ts';
-import { MAX_BODY_BYTES, rawPath } from '../http/request.ts';
+import { INVOKE_PATH, MAX_BODY_BYTES, rawPath } from '../http/request.ts';
 import { acceptsPage, NO_SNIFFING, PAGE_CLOSING, pageOpening } from '../http/respond.ts';
 import type { ClientOf } from './client-address.ts';
 import {
@@ -220,7 +220,7 @@ export function openLoadShedder(
   };
 }
 
-/** A call is a POST, unless it comes to the backend's own address; all else takes no slot. */
+/** A call is a POST, a GET of an invoke path, or a request at the backend's own address. */
 function kindOf(
   req: IncomingMessage,
   path: string,
@@ -229,7 +229,8 @@ function kindOf(
 ): CallKind {
   if (PROBES.has(path)) return 'probe';
   const route = routeOf?.(req).kind ?? 'own';
-  const isCall = route === 'in_place' || (route === 'own' && req.method === 'POST');
+  const asksForPrice = (req.method === 'GET' || req.method === 'HEAD') && INVOKE_PATH.test(path);
+  const isCall = route === 'in_place' || (route === 'own' && (req.method === 'POST' || asksForPrice));
   if (!isCall || channel === ADAPTER_WITH_ROUTES) return 'other';
   return channel !== undefined ? 'message' : carriesProof(req) ? 'proof' : 'plain';
 }

@@ -91,7 +91,7 @@ export function createRemoteRail(deps: RemoteRailDeps): RemoteRail {
       let { sentBefore, transaction } = history;
       let answer: SettleAnswer | undefined;
       for (const turn of failover.turns(deadlines.settleMs)) {
-        // The same payload cannot pay twice; once the chain decides, no further facilitator is asked.
+        // The same payload cannot pay twice; once the chain decides, no other facilitator is asked.
         if (answer !== undefined && chain !== undefined) {
           const query = evidenceQuery(proof, offer, transaction);
           const shown = decided(await chain.readEvidence(query, GLANCE_DEADLINE_MS), query);
