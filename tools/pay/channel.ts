@@ -1,6 +1,7 @@
 /** How a resource is asked for and paid, whatever protocol carries it. */
 
 import type { PaymentRequired } from '@x402/core/types';
+import { RECEIPT_ID } from '../../src/receipts/receipt.ts';
 
 /** One way to call one resource: each `send` is the same call, with a payment or without. */
 export interface Channel {
@@ -43,10 +44,10 @@ export interface Challenge {
   readonly currency: string | undefined;
 }
 
-/** What an answer says of the payment. */
+/** What an answer says of the payment; undefined is what has not the form that it must have. */
 export interface Settlement {
   readonly success: boolean;
-  readonly transaction: string;
+  readonly transaction: string | undefined;
   readonly receiptId: string | undefined;
 }
 
@@ -56,6 +57,7 @@ type Members = Readonly<Record<string, unknown>>;
 const USUAL_WAIT_MS = 1_000;
 /** The sentence of a 402 for people and models. */
 const PRICE_SENTENCE = /^Payment of \S+ (.{1,64}?) is required for /;
+const TRANSACTION = /^0x[0-9a-f]{64}$/i;
 /** Longest name of a currency in a configuration, characters. */
 const LONGEST_CURRENCY = 64;
 /** Longest text of a merchant's answer that is told, characters. */
@@ -82,12 +84,14 @@ export function base64JsonOf(text: string): unknown {
   return jsonOf(Buffer.from(text, 'base64').toString());
 }
 
-/** An answer as JSON or text where it is such, else as base64. */
+/** An answer as JSON that can be written again, or as text where it is such, else as base64. */
 export function bodyOf(bytes: Uint8Array): { readonly body: unknown; readonly encoding?: 'base64' } {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     try {
-      return { body: JSON.parse(text) };
+      const body: unknown = JSON.parse(text);
+      JSON.stringify(body);
+      return { body };
     } catch {
       return { body: text };
     }
@@ -119,8 +123,8 @@ export function settlementOf(value: unknown): Settlement | undefined {
   if (typeof success !== 'boolean') return undefined;
   return {
     success,
-    transaction: typeof transaction === 'string' ? transaction : '',
-    receiptId: typeof receiptId === 'string' ? receiptId : undefined,
+    transaction: typeof transaction === 'string' && TRANSACTION.test(transaction) ? transaction : undefined,
+    receiptId: typeof receiptId === 'string' && RECEIPT_ID.test(receiptId) ? receiptId : undefined,
   };
 }
 

@@ -110,7 +110,7 @@ function termsOf({ document }: Challenge, offer: Offer, price: string, payer: st
   const { description, url } = document.resource;
   return `${plain(description ?? url)}
   price    ${price}
-  to       ${plain(payTo)}
+  to       ${payTo}
   network  ${networkName(offer)}
   from     ${payer}
   within   ${maxTimeoutSeconds} s`;

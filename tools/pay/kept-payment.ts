@@ -1,6 +1,6 @@
 /** Signed payments in files, so that one whose answer was lost can be sent again later. */
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { UsageError } from '../../src/cli/program.ts';
 import { jsonOf, members, type SignedPayment } from './channel.ts';
 
@@ -15,9 +15,18 @@ export function keptPayment(file: string): SignedPayment | undefined {
   throw new UsageError(`${file} holds no payment of acg pay; name another file with --proof`);
 }
 
-/** For its owner alone: with it the purchase can be collected. */
+/**
+ * For its owner alone: with it the purchase can be collected. The file is whole, or there is none.
+ * @throws Error where there is one already
+ */
 export function keepPayment(file: string, payment: SignedPayment): void {
-  writeFileSync(file, `${JSON.stringify(payment)}\n`, { mode: 0o600, flag: 'wx' });
+  const whole = `${file}.${payment.idempotencyKey}`;
+  try {
+    writeFileSync(whole, `${JSON.stringify(payment)}\n`, { mode: 0o600, flag: 'wx' });
+    linkSync(whole, file);
+  } finally {
+    rmSync(whole, { force: true });
+  }
 }
 
 /** Keeps a payment in the working directory. @returns the name of the file */

@@ -21,18 +21,49 @@ export interface KnownToken {
   readonly decimals: number;
 }
 
-/** @throws Error when there is none that `acg pay` can pay */
+const text = (grammar: RegExp) => (value: unknown) => typeof value === 'string' && grammar.test(value);
+const isNetwork = text(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
+const isAddress = text(/^0x[0-9a-f]{40}$/i);
+/** Longest time that an offer may be paid (contract 4.1): the signature is valid as long. */
+const LONGEST_TIMEOUT_SECONDS = 3_600;
+const isTimeout = (value: unknown) =>
+  Number.isInteger(value) && Number(value) >= 1 && Number(value) <= LONGEST_TIMEOUT_SECONDS;
+/** Members of an offer, which is the JSON of a stranger, and the words for a right one. */
+const MEMBERS = [
+  ['network', isNetwork, 'a CAIP-2 text such as eip155:8453'],
+  ['amount', text(/^\d{1,78}$/), 'a text of 1 to 78 digits'],
+  ['payTo', isAddress, 'a text of 0x and 40 hexadecimal digits'],
+  ['asset', isAddress, 'a text of 0x and 40 hexadecimal digits'],
+  ['maxTimeoutSeconds', isTimeout, `a whole number from 1 to ${LONGEST_TIMEOUT_SECONDS}`],
+] as const;
+
+/** @throws Error when there is none that `acg pay` can pay; names the first fault of an offer */
 export function payableOffer({ accepts }: Pick<PaymentRequired, 'accepts'>, currency?: string): Offer {
+  let fault = '';
   for (const requirements of accepts) {
     const chainId = eip155ChainId(requirements.network);
     const method = requirements.extra?.['assetTransferMethod'] ?? 'eip3009';
-    const isPlain = requirements.scheme === 'exact' && /^\d{1,78}$/.test(requirements.amount);
-    if (chainId !== undefined && method === 'eip3009' && isPlain) return { requirements, chainId, currency };
+    if (chainId === undefined || method !== 'eip3009' || requirements.scheme !== 'exact') continue;
+    const wrong = MEMBERS.find(([member, isRight]) => !isRight(requirements[member]));
+    if (wrong === undefined) return { requirements, chainId, currency };
+    fault ||= ` (${wrong[0]} must be ${wrong[2]})`;
   }
-  const offered = accepts.map(({ scheme, network }) => `${scheme} on ${network}`).join(', ');
   throw new Error(
-    `nothing of what is offered can be paid here: ${plain(offered)}; acg pay signs exact on eip155 chains`,
+    `nothing of what is offered can be paid here: acg pay signs exact on eip155 chains${fault}; offered: ${offered(accepts)}`,
   );
+}
+
+/** At most three offers in words; `?` stands for what has not the form that it must have. */
+export function offered(accepts: PaymentRequired['accepts']): string {
+  const isScheme = text(/^[a-z0-9-]{1,16}$/);
+  const words = accepts
+    .slice(0, 3)
+    .map(({ scheme, asset, network }) =>
+      [isScheme(scheme) ? scheme : '?', isAddress(asset) ? asset : '?', 'on', isNetwork(network) ? network : '?'].join(
+        ' ',
+      ),
+    );
+  return [...words, ...(accepts.length > 3 ? ['…'] : [])].join(', ');
 }
 
 /** The price in units of a known token; else in base units, and what the seller says of them. */
@@ -42,7 +73,7 @@ export function priceOf(offer: Offer): string {
   if (known !== undefined) return `${inUnits(amount, known.decimals)} ${known.symbol}`;
   const { symbol, name, decimals } = extra ?? {};
   const called = [symbol, name].find((word) => typeof word === 'string');
-  const base = `${amount} base units of the token ${plain(asset)}`;
+  const base = `${amount} base units of the token ${asset}`;
   const claim =
     Number.isInteger(decimals) && Number(decimals) >= 0 && Number(decimals) <= 36
       ? `, by the seller's word ${inUnits(amount, Number(decimals))}${called === undefined ? '' : ` ${plain(String(called))}`}`

@@ -35,12 +35,10 @@ export function unpaidLine(reply: Reply): string {
 /** Payment and delivery that an answer tells of. `paid`: the price in words. */
 export function outcomeLines(reply: Reply, paid: string): readonly string[] {
   const { settlement } = reply;
-  const lines =
-    settlement?.success === true
-      ? [`paid ${paid}`, `transaction ${plain(settlement.transaction)}`]
-      : ['the answer names no settlement'];
-  if (settlement?.success === true && settlement.receiptId !== undefined)
-    lines.push(`receipt ${plain(settlement.receiptId)}`);
+  const { transaction, receiptId } = settlement ?? {};
+  const lines = [settlement?.success === true ? `paid ${paid}` : 'the answer names no settlement'];
+  if (settlement?.success === true && transaction !== undefined) lines.push(`transaction ${transaction}`);
+  if (settlement?.success === true && receiptId !== undefined) lines.push(`receipt ${receiptId}`);
   if (!reply.ok) lines.push(`not delivered: ${answerLine(reply)}`);
   return lines;
 }

@@ -75,6 +75,7 @@ function serveWallet(policy: Policy): void {
   const ofGateway = fromJsonSchema<Pick<ResourceCall, 'gateway'>>(objectOf({ gateway }, ['gateway']));
   const ofCall = fromJsonSchema<ResourceCall>(objectOf({ gateway, resource, input }, ['gateway', 'resource']));
   const looks = { readOnlyHint: true, openWorldHint: true };
+  const calls = { openWorldHint: true };
   const spends = { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true };
   serveStdio(
     () => {
@@ -89,7 +90,7 @@ function serveWallet(policy: Policy): void {
         {
           description: 'Ask the price of one call. Pays nothing; a free resource is called.',
           inputSchema: ofCall,
-          annotations: looks,
+          annotations: calls,
         },
         (call) => answered(() => purchases.price(call)),
       );

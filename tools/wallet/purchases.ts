@@ -16,7 +16,16 @@ import {
   type SignedPayment,
 } from '../pay/channel.ts';
 import { keepPayment, keptPayment } from '../pay/kept-payment.ts';
-import { inUnits, type KnownToken, networkName, type Offer, payableOffer, plain, priceOf } from '../pay/offer.ts';
+import {
+  inUnits,
+  type KnownToken,
+  networkName,
+  type Offer,
+  offered,
+  payableOffer,
+  plain,
+  priceOf,
+} from '../pay/offer.ts';
 import { ask, outcomeLines, sendUntilAnswered, unpaidLine } from '../pay/send.ts';
 import { openChannel } from '../pay/target.ts';
 import type { Wallet } from '../pay/wallet.ts';
@@ -25,6 +34,7 @@ import type { Wallet } from '../pay/wallet.ts';
 const MAX_LIST_BYTES = 4_194_304;
 /** From the first to the last time that a payment is sent in one call; MCP hosts wait for 60 s. */
 const PATIENCE_MS = 30_000;
+const ISO_TIME = /^\d{4}-\d\d-\d\dT[\d:.]{5,20}Z$/;
 /** States of a 409 in which the same payment may still collect. */
 const COLLECTABLE: ReadonlySet<unknown> = new Set(['in_flight', 'undelivered']);
 
@@ -101,14 +111,13 @@ export function openPurchases(policy: Policy, note: (line: string) => void): Pur
     const isPaid = (asset: unknown) => String(asset).toLowerCase() === token.address.toLowerCase();
     const accepts = document.accepts.filter((offer) => offer.network === network && isPaid(offer.asset));
     if (accepts.length > 0) return payableOffer({ accepts });
-    const asked = document.accepts.map((offer) => `${offer.asset} on ${offer.network}`).join(', ');
     throw new Error(
-      `the price is in ${asked}; this wallet pays ${token.symbol} (${token.address}) on ${network} alone (--network): nothing was paid`,
+      `this wallet pays ${token.symbol} (${token.address}) on ${network} alone (--network), and nothing was paid: the price is in ${offered(document.accepts)}`,
     );
   }
 
   function termsOf({ requirements: { amount, payTo } }: Offer) {
-    return { amount: inUnits(amount, token.decimals), currency: token.symbol, network, payTo: plain(payTo) };
+    return { amount: inUnits(amount, token.decimals), currency: token.symbol, network, payTo };
   }
 
   async function purchase(id: string, { gateway, resource, input }: Required<ResourceCall>): Promise<Outcome> {
@@ -133,26 +142,33 @@ export function openPurchases(policy: Policy, note: (line: string) => void): Pur
   }
 
   async function redeem(channel: Channel, payment: SignedPayment): Promise<Outcome> {
-    const { accepted } = decodePaymentSignatureHeader(payment.proof);
+    const { accepted, payload } = decodePaymentSignatureHeader(payment.proof);
     const offer = payableOffer({ accepts: [accepted] });
+    const [price, terms] = [priceOf(offer), termsOf(offer)];
+    const ends = new Date(1_000 * Number(members(payload['authorization'])['validBefore'])).toISOString();
     const { reply, why } = await sendUntilAnswered(channel, payment, PATIENCE_MS, note);
-    const isClosed = reply !== undefined && (reply.ok || reply.challenge !== undefined || isSpent(reply));
+    const isPaid = reply?.settlement?.success === true;
+    // A seller that took the money owes the answer, also where it says now that it wants a payment.
+    const refused = isPaid ? undefined : reply?.challenge;
+    const isClosed = reply !== undefined && (reply.ok || refused !== undefined || (!isPaid && isSpent(reply)));
     const lines =
       reply === undefined
-        ? [`no answer to the payment of ${priceOf(offer)}, which may have moved money: ${why}`]
-        : reply.challenge === undefined
-          ? outcomeLines(reply, priceOf(offer))
-          : [`${plain(reply.challenge.refusal ?? 'The payment was refused.')} Nothing was paid.`];
-    for (const line of lines) note(line);
+        ? [`no answer to the payment of ${price}, which may have moved money: ${why}`]
+        : refused === undefined
+          ? outcomeLines(reply, price)
+          : [`the signed payment of ${price} can still be taken until ${ends}, and the total of its process counts it`];
+    const said = refused && [`the seller says that it took nothing: ${JSON.stringify(plain(refused.refusal ?? ''))}`];
+    for (const line of [...lines, ...(said ?? [])]) note(line);
     const again = 'buy with the same input sends the same payment again, which moves no money twice';
     const left = maxTotal === undefined ? undefined : inUnits(String(maxTotal - signed), token.decimals);
     const words = [
       ...lines,
       ...(isClosed ? [] : [again]),
       ...(left === undefined ? [] : [`${left} ${token.symbol} left of --max-total`]),
+      ...(said ?? []),
     ].join('\n');
     const { transaction, receiptId } = reply?.settlement ?? {};
-    const data = { ...termsOf(offer), transaction, receiptId, left, ...(reply && answerOf(reply)) };
+    const data = { ...terms, transaction, receiptId, left, ...(reply && answerOf(reply)) };
     return { told: { words, data, isError: reply?.ok !== true }, isClosed };
   }
 
@@ -171,8 +187,8 @@ export function openPurchases(policy: Policy, note: (line: string) => void): Pur
       if (asked.challenge === undefined) return unpaid(asked);
       const offer = offerOf(asked.challenge);
       const { expiresAt } = members(members(jsonOf(Buffer.from(asked.body).toString()))['payment']);
-      const until = typeof expiresAt === 'string' ? plain(expiresAt) : undefined;
-      const words = `${priceOf(offer)} to ${plain(offer.requirements.payTo)} on ${networkName(offer)}`;
+      const until = typeof expiresAt === 'string' && ISO_TIME.test(expiresAt) ? expiresAt : undefined;
+      const words = `${priceOf(offer)} to ${offer.requirements.payTo} on ${networkName(offer)}`;
       const data = { ...termsOf(offer), expiresAt: until };
       return { words: until === undefined ? words : `${words}, until ${until}`, data, isError: false };
     },

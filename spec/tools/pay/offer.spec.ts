@@ -88,9 +88,28 @@ describe('the offer that is paid', () => {
   it('is none where nothing can be signed; the error names what is offered', () => {
     assert.throws(
       () => offer({ network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp' }),
-      /exact on solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp; acg pay signs exact on eip155 chains/,
+      /acg pay signs exact on eip155 chains; offered: exact 0x833\w+ on solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp$/,
     );
   });
+});
+
+describe('an offer is JSON of a stranger', () => {
+  const ADDRESS = 'a text of 0x and 40 hexadecimal digits';
+  const FAULTS: readonly (readonly [member: string, values: readonly unknown[], right: string])[] = [
+    ['network', [['eip155:8453']], 'a CAIP-2 text such as eip155:8453'],
+    ['amount', [10_000, ['10000'], '0x10', undefined], 'a text of 1 to 78 digits'],
+    ['payTo', [[UNKNOWN], '0x1', `${UNKNOWN} `], ADDRESS],
+    ['asset', [[USDC], '0x1', 7], ADDRESS],
+    ['maxTimeoutSeconds', ['120', 3e9, 3_601, 0, 1.5, undefined], 'a whole number from 1 to 3600'],
+  ];
+  for (const [member, values, right] of FAULTS)
+    it(`${member} must be ${right}, or nothing is signed`, () => {
+      for (const value of values)
+        assert.throws(
+          () => offer({ [member]: value }),
+          new RegExp(`\\(${member} must be ${right}\\); offered: exact `),
+        );
+    });
 });
 
 describe('--max', () => {

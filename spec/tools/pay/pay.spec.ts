@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { generatePrivateKey } from 'viem/accounts';
 import { TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
 import { ended } from '../../../tools/local-world/child.ts';
+import { keepPayment, keptPayment } from '../../../tools/pay/kept-payment.ts';
 import { acgOfCheckout, type CommandRun, TOOLS } from '../../cli/acg.ts';
 import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { ARCHIVE } from '../../support/sample-backend.ts';
@@ -16,6 +17,7 @@ import { openTestbed, type Testbed } from '../../support/testbed.ts';
 
 const CITY = '{"city":"Berlin"}';
 const REPORT = '{"city":"Berlin","currency":"EUR","price":"12.50","volume":340}';
+const KEPT = join(import.meta.dirname, '../../../tools/pay/kept-payment.ts');
 const PRICE_UNITS = 10_000n;
 
 describe('acg pay', () => {
@@ -256,6 +258,25 @@ describe('acg pay', () => {
       assert.equal(second.output.toString(), REPORT);
     });
     assert.equal(earned, PRICE_UNITS);
+  });
+
+  it('keeps a payment in a whole file or in none, and writes over no other', async () => {
+    const file = join(folder, 'whole.json');
+    const payment = { proof: 'a proof', idempotencyKey: 'a-key' };
+    const keep = `(await import(${JSON.stringify(KEPT)})).keepPayment(${JSON.stringify(file)}, ${JSON.stringify(payment)})`;
+    // The system ends the program where it writes the first byte.
+    const killed = spawn('sh', ['-c', 'ulimit -f 0; exec "$@"', '-', process.execPath, '-e', keep], {
+      stdio: 'ignore',
+    });
+    assert.notEqual((await ended(killed)).code, 0);
+    assert.equal(keptPayment(file), undefined);
+    keepPayment(file, payment);
+    assert.throws(() => keepPayment(file, { ...payment, idempotencyKey: 'another' }), { code: 'EEXIST' });
+    assert.deepEqual(keptPayment(file), payment);
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.startsWith('whole.json.')),
+      [],
+    );
   });
 
   it('a merchant who fails: paid, the answer of the gateway, exit 1, and no file that was not asked for', async () => {

@@ -6,6 +6,7 @@ import { after, describe, it } from 'node:test';
 import { decodePaymentSignatureHeader, encodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { generatePrivateKey } from 'viem/accounts';
+import { newId } from '../../../src/events/event.ts';
 import { LOCAL_TOKEN, TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
 import { whyOf } from '../../../tools/pay/channel.ts';
 import { acgOfCheckout } from '../../cli/acg.ts';
@@ -99,7 +100,7 @@ describe('acg pay before a strange seller', () => {
   });
 
   it('takes a 404 with receipt and payment for what was bought, and the envelope of a failure not', async () => {
-    const settled = { success: true, transaction: '0x1', network: 'eip155:31337', receiptId: 'receipt_1' };
+    const settled = { success: true, transaction: '0x1', network: 'eip155:31337', receiptId: newId('receipt_') };
     for (const [body, expected] of [
       [{ error: 'no such city' }, 0],
       [{ status: 'error', code: 'BACKEND_ERROR', message: 'not delivered', retryable: false }, 1],
@@ -180,7 +181,7 @@ describe('acg pay before a strange seller', () => {
   });
 
   it('shows no control characters of the seller', async () => {
-    const document = asking({ payTo: `${PAYEE}\u001b[2K` }, { description: 'cheap\u001b[1A\r\nprice    0 USDC' });
+    const document = asking({}, { description: 'cheap\u001b[1A\r\nprice    0 USDC' });
     const { errors } = await before(challenged(document), []);
     assert.match(errors, /^cheap \[1A {2}price {4}0 USDC\n {2}price {4}0\.01 TUSD\n/);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
