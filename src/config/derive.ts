@@ -161,7 +161,7 @@ function payersIn(text: string): readonly string[] {
 function isAddress(line: string): boolean {
   if (!/^0x[0-9a-fA-F]{40}$/.test(line)) return false;
   const digits = line.slice(2);
-  return [digits.toLowerCase(), digits.toUpperCase(), checksumAddress(line).slice(2)].includes(digits);
+  return digits === digits.toUpperCase() || addressFault(line) === undefined;
 }
 
 /** In lower case, as they are compared. */
@@ -248,7 +248,7 @@ function deriveMerchant({ merchant }: ConfigDocument, problems: ProblemList): Ga
   return { ...merchant, publicBaseUrl: publicBaseUrl ?? '', formerBaseUrls };
 }
 
-/** What the official schema takes as the name of a service (x402 2.2). */
+/** The name of a service in the official schema (x402 2.2). */
 const SERVICE_NAME = /^[ -~]{1,32}$/;
 
 /** Another name is no mistake: offers go without it. */

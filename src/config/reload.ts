@@ -116,7 +116,7 @@ const BUT_FOR_LOGINS: Readonly<Record<string, (value: unknown) => unknown>> = {
 /** The changed settings, as paths of the document; never a value. */
 interface Changes {
   readonly changed: readonly string[];
-  /** Those of `changed` that a running gateway cannot take over. */
+  /** Paths of `changed` that a running gateway cannot take over. */
   readonly restart: readonly string[];
 }
 

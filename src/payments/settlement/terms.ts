@@ -110,7 +110,7 @@ export function backendIdempotencyKey(payId: string): string {
 /** A JWT about a payment, for the call of the backend in this request; undefined: none is made. */
 export type PaymentContext = (record: PaymentRecord, requestId: string) => string | undefined;
 
-/** What the backend learns of the payment of a request. */
+/** The facts about the payment of a request that the backend gets in headers. */
 export function toldOfPayment(
   record: PaymentRecord,
   requestId: string,

@@ -32,7 +32,7 @@ export interface ResourceInfo {
   readonly iconUrl?: string;
 }
 
-/** What catalogues show of a resource beside its description. */
+/** Members of a resource that catalogues show beside its description. */
 export type Labels = Pick<ResourceInfo, 'serviceName' | 'tags' | 'iconUrl'>;
 
 export interface PaymentRequired {
