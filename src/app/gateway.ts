@@ -146,7 +146,9 @@ function openGeneration(config: GatewayConfig, services: Services, before?: Gene
   const checkouts = services.acp?.service(config, ingressGuards);
   const tokens = openBuyerTokens(config, services.store.secrets, before?.tokens);
   const signing = openSigning(config, services.log);
-  const offers = compileOffers({ ...config, headRoom: headRoom(config) }, tokens, catalogue.bazaar, signing?.offers);
+  const offers = compileOffers({ ...config, headRoom: headRoom(config) }, tokens, {
+    ...{ bazaar: catalogue.bazaar, signer: signing?.offers },
+  });
   const mandates = services.mandateOpener.open(config, before?.mandates);
   const { clientOf } = ingressGuards;
   const payments = services.payments?.sale({

@@ -5,7 +5,8 @@
 
 import { STATUS_CODES } from 'node:http';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { challengeFor, type HeadRoom, requirementsFor, TOKEN_GAP } from '../payments/x402/wire/challenge.ts';
+import { type HeadRoom, TOKEN_GAP } from '../payments/x402/wire/challenge.ts';
+import { compileOffers } from '../payments/x402/wire/offers.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { corsFields } from '../server/http/origin.ts';
@@ -46,21 +47,15 @@ export function headRoom({ server, backend, limits }: HeadSettings): HeadRoom {
   return { plain, page: plain - fieldsBytes(PAGE_HEADERS) };
 }
 
-type SaleSettings = HeadSettings & Pick<GatewayConfig, 'x402' | 'merchant' | 'resources' | 'signing'>;
+type SaleSettings = HeadSettings & Pick<GatewayConfig, 'x402' | 'alternatives' | 'merchant' | 'resources' | 'signing'>;
 
 /** Names each resource whose 402 leaves something out to keep its head within the bound. */
 export function headWarnings(config: SaleSettings, { bazaar }: Pick<Catalogue, 'bazaar'>): readonly string[] {
-  const { x402, merchant, resources } = config;
-  if (x402 === undefined) return [];
-  const room = headRoom(config);
   const signer = openSigning(config, { error: () => undefined })?.offers;
-  return resources.flatMap((resource) => {
-    const { id, pricing, address, exposedVia } = resource;
-    if (pricing.type === 'free') return [];
-    const sold = { ...resource, pricing, bazaar: bazaar.get(id) };
-    const requirements = requirementsFor(sold, x402);
-    const signed = signer?.sign(requirements, merchant.publicBaseUrl, Math.ceil(Date.now() / 1_000));
-    const challenge = challengeFor(sold, x402, merchant.publicBaseUrl, signed, room);
+  const offers = compileOffers({ ...config, headRoom: headRoom(config) }, { issue: () => TOKEN_GAP }, { bazaar, signer });
+  return config.resources.flatMap(({ id, address, exposedVia }) => {
+    const challenge = offers.get(id)?.challenge;
+    if (challenge === undefined) return [];
     const facts = { requestId: '', expiresAt: '', token: TOKEN_GAP };
     const urls = [...(exposedVia.includes('http') ? [undefined] : []), ...(address === undefined ? [] : [address])];
     const leftOut = new Set(urls.flatMap((url) => challenge.fresh({ ...facts, url }).leftOut));

@@ -52,7 +52,7 @@ import { isOfService } from './store-keeping.ts';
 /** Most open payments that a start looks at. */
 const LISTED = 1_000;
 
-type PaymentSettings = Pick<GatewayConfig, 'x402' | 'blockedPayers' | 'resources' | 'merchant' | 'backend' | 'limits'>;
+type PaymentSettings = Pick<GatewayConfig, 'x402' | 'alternatives' | 'blockedPayers' | 'resources' | 'merchant' | 'backend' | 'limits'>;
 
 /** Parts that payments share with the gateway, over all configurations. */
 interface PaymentParts {
@@ -115,19 +115,19 @@ export function openPayments(parts: PaymentParts) {
   const replaced = createReplacedOffers();
   const reconciler = openReconciler(parts, settler, leases);
   const accepting = settlementGate(parts);
-  const { assetDecimals } = x402;
+  const assets = [x402, ...inUse.config.alternatives];
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
     /** Makes the parts of one configuration for the middleware; undefined without buyer tokens. */
     sale({ config, tokens, catalogue, offers, clientOf, contextOf }: SaleParts) {
       if (tokens === undefined) return undefined;
       const { blockedPayers } = config;
-      const verifier = createProofVerifier(examine, { unproven, tokens, replaced, assetDecimals, blockedPayers });
+      const verifier = createProofVerifier(examine, { unproven, tokens, replaced, blockedPayers });
       const networkOf = wideNetwork(clientOf);
       const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
       const { noteProof } = parts;
       const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof, contextOf };
-      const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: config.merchant.publicBaseUrl };
+      const scope = { assets, publicBaseUrl: config.merchant.publicBaseUrl };
       const collector = createCollector({
         ...{ find: createFindKnown(ledger, scope), verifier, networkOf, catalogue },
         ...{ events: parts.events, removed: removedBackend(config) },

@@ -9,7 +9,7 @@ import {
 } from '../payments/delivery/purchase-signer.ts';
 import type { PaymentContext } from '../payments/settlement/terms.ts';
 import type { OfferSigner } from '../payments/x402/wire/offers.ts';
-import { signedOffer } from '../payments/x402/wire/payment-response.ts';
+import { signedOffers } from '../payments/x402/wire/payment-response.ts';
 import type { Log } from '../telemetry/log/log.ts';
 
 export interface OpenSigning {
@@ -33,9 +33,9 @@ export function openSigning(
   if (signing === undefined) return undefined;
   const key = hostKey(signing.key, publicBaseUrl);
   const onFailure = (err: unknown): void => log.error({ err }, 'nothing was signed for a buyer');
-  const sign: OfferSigner['sign'] = (requirements, resourceUrl, validUntil) => {
+  const sign: OfferSigner['sign'] = (accepts, resourceUrl, validUntil) => {
     try {
-      return signedOffer(key, requirements, resourceUrl, validUntil);
+      return signedOffers(key, accepts, resourceUrl, validUntil);
     } catch (cause) {
       onFailure(cause);
       return undefined;

@@ -1,18 +1,26 @@
 /** Prices and exact money: decimal strings in display units outside, `bigint` base units inside. */
 
+/** One price of a resource, in the asset of one entry of `payments.x402`. */
+export interface Price {
+  /** Display units. */
+  readonly amount: string;
+  readonly currency: string;
+  /** Base units. */
+  readonly units: bigint;
+  /** Index of the entry of `payments.x402`; absent: the first. */
+  readonly entry?: number;
+}
+
 /** The price of a call. */
 export type Pricing =
   | { readonly type: 'free' }
-  | {
+  | (Price & {
       readonly type: 'fixed';
-      /** Display units, as configured. */
-      readonly amount: string;
-      readonly currency: string;
-      /** Base units. */
-      readonly units: bigint;
       /** The backend answers before the money moves; absent: the money moves first. */
       readonly settle?: 'after';
-    };
+      /** The prices in further entries, in the merchant's order; absent: none. */
+      readonly others?: readonly Price[];
+    });
 
 /** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
 export const MAX_AMOUNT_LENGTH = 160;
@@ -80,4 +88,10 @@ export function formatAmount(units: bigint, decimals: number): string {
 function checkDecimals(decimals: number): void {
   if (!Number.isInteger(decimals) || decimals < 0 || decimals > MAX_DECIMALS)
     throw new RangeError(`decimals must be an integer from 0 to ${MAX_DECIMALS}`);
+}
+
+/** Base units of one asset in those of another, rounded up where it has fewer decimals. */
+export function rescaled(units: bigint, from: number, to: number): bigint {
+  const factor = 10n ** BigInt(Math.abs(to - from));
+  return to >= from ? units * factor : (units + factor - 1n) / factor;
 }

@@ -67,21 +67,21 @@ export type FindKnown = (call: Refused) => Promise<KnownPayment | NoRecord>;
 
 /** The settings behind replay keys and addresses of resources. */
 interface KnownScope {
-  readonly chainId: number;
-  readonly asset: string;
+  /** The assets of this configuration. */
+  readonly assets: readonly { readonly chainId: number; readonly asset: string }[];
   readonly publicBaseUrl: string;
 }
 
 /** States in which nothing was taken. In the others money has moved or may have. */
 const UNPAID: readonly PaymentState[] = ['reserved', 'worked', 'withdrawn', 'refused'];
 
-/** Finds by replay key, in the present network and asset and in those that the proof accepts. */
+/** Finds by replay key, in the present assets and in the one that the proof accepts. */
 export function createFindKnown(
   ledger: Pick<PaymentLedger, 'read'>,
-  { publicBaseUrl, ...scope }: KnownScope,
+  { publicBaseUrl, assets }: KnownScope,
 ): FindKnown {
   return async ({ resourceId, input, callerHeaders = {}, ...shown }) => {
-    const found = await recordOf(ledger, scope, shown);
+    const found = await recordOf(ledger, assets, shown);
     if (found === undefined) return { kind: 'none' };
     const { record } = found;
     const method = isOpenedBy(found, shown)
@@ -106,13 +106,13 @@ type Found = Pick<KnownPayment, 'record' | 'proof' | 'token'>;
 /** @throws StoreError */
 async function recordOf(
   ledger: Pick<PaymentLedger, 'read'>,
-  scope: Pick<KnownScope, 'chainId' | 'asset'>,
+  assets: KnownScope['assets'],
   { proof: carried }: Pick<Shown, 'proof'>,
 ): Promise<Found | undefined> {
   const proof = 'value' in carried ? decodeProof(carried.value) : undefined;
   if (proof?.kind !== 'decoded') return undefined;
   let record: PaymentRecord | undefined;
-  for (const payId of replayKeys(proof.payload, scope)) record ??= await ledger.read(payId);
+  for (const payId of replayKeys(proof.payload, assets)) record ??= await ledger.read(payId);
   if (record === undefined) return undefined;
   const text = proof.buyerToken === undefined ? undefined : tokenText(proof.buyerToken);
   const token = text === undefined ? undefined : { ...OPENS_ONLY, text };
@@ -148,10 +148,10 @@ export type FindOwn = (asked: OwnPurchase) => Promise<PaymentRecord | undefined>
  */
 export function createFindOwn(
   ledger: Pick<PaymentLedger, 'read'>,
-  scope: Pick<KnownScope, 'chainId' | 'asset'>,
+  { assets }: Pick<KnownScope, 'assets'>,
 ): FindOwn {
   return async ({ receiptId, ...shown }) => {
-    const found = await recordOf(ledger, scope, shown);
+    const found = await recordOf(ledger, assets, shown);
     if (found === undefined || !isOpenedBy(found, shown)) return undefined;
     const { record, proof } = found;
     if (record.receiptId !== receiptId || UNPAID.includes(record.state)) return undefined;

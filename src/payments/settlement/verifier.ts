@@ -10,7 +10,7 @@ import { RecentMap } from '../../time/recent-map.ts';
 import type { Time } from '../../time/time.ts';
 import { RETRY_WINDOW_MS } from '../ledger/table.ts';
 import { formatAmount } from '../pricing/amount.ts';
-import type { BuyerTokens, ReadToken } from '../pricing/buyer-token.ts';
+import type { BuyerTokens, OfferedTerms, ReadToken } from '../pricing/buyer-token.ts';
 import {
   type Candidate,
   type Examination,
@@ -19,7 +19,15 @@ import {
   type Unproven,
 } from '../x402/verify/verify.ts';
 import { UPFRONT } from '../x402/wire/challenge.ts';
-import { type Agreed, type Offers, offeredTerms } from '../x402/wire/offers.ts';
+import {
+  type Agreed,
+  type Offered,
+  type Offers,
+  offeredIn,
+  offeredTerms,
+  tokenTerms,
+  whyElsewhere,
+} from '../x402/wire/offers.ts';
 import { type DecodedProof, decodeProof, VALID_BEFORE_MARGIN_SECONDS } from '../x402/wire/proof.ts';
 import type { EchoedRequirements, Proof } from '../x402/wire/types.ts';
 import type { KnownPayment } from './known-payment.ts';
@@ -104,7 +112,7 @@ export interface ProofVerifier {
    * `offer`: the present one. `network`: where the call came from; questions about the signature
    * count against its budget.
    */
-  verify(carried: CarriedProof, offer: Agreed, network: string): Promise<ProofVerdict>;
+  verify(carried: CarriedProof, offer: Offered, network: string): Promise<ProofVerdict>;
   /**
    * Checks that the payer of a known payment signed the proof, whatever offer it accepts: the proof
    * that paid was verified then, another one of the same authorization is verified now.
@@ -120,7 +128,6 @@ interface VerifierParts {
   readonly unproven: Pick<UnprovenSignatures, 'verdictOn'>;
   readonly tokens: Pick<BuyerTokens, 'read'>;
   readonly replaced: Pick<ReplacedOffers, 'find'>;
-  readonly assetDecimals: number;
   /** Addresses in lower case, as a decoded proof has them: their proofs buy nothing new. */
   readonly blockedPayers: ReadonlySet<string>;
 }
@@ -139,13 +146,13 @@ export function createProofVerifier(
     async verify(carried, offer, network) {
       const decoded = 'value' in carried ? decodeProof(carried.value) : ILLEGIBLE;
       const { buyerToken } = decoded;
-      const readWith = (terms: Parameters<typeof offeredTerms>[1]): ReadToken | undefined =>
-        buyerToken === undefined ? undefined : tokens.read(buyerToken, offeredTerms(offer.resourceUrl, terms));
+      const readWith = (terms: OfferedTerms): ReadToken | undefined =>
+        buyerToken === undefined ? undefined : tokens.read(buyerToken, terms);
       // The accepted terms may be the fault of a refused proof, so its token is also read with the
       // present offer.
       const refused = (reason: string, fault?: string, token?: ReadToken): RefusedProof => ({
         ...{ kind: 'refused', reason, fault },
-        answerOf: token?.answerOf ?? readWith(offer.requirements)?.answerOf,
+        answerOf: token?.answerOf ?? readWith(offeredTerms(offer.resourceUrl, offer.requirements))?.answerOf,
       });
       if (carried.kind === 'version_1')
         return decoded.kind === 'decoded' ? refused('invalid_payload', IN_OLD_HEADER) : refused('invalid_x402_version');
@@ -154,7 +161,7 @@ export function createProofVerifier(
       if (blockedPayers.has(payload.authorization.from)) return { kind: 'blocked' };
       const nowMs = now();
       const { paymentIdentifier: key } = decoded;
-      const token = readWith(accepted);
+      const token = readWith(tokenTerms(offer, accepted));
       const { agreed, over } = acceptedOffer(offer, accepted, token, parts, nowMs);
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
@@ -246,9 +253,9 @@ function nameOf({ proof }: Unproven): string {
 
 /**
  * The members of an offer that can change while the process runs: amount, time, and in `extra`
- * whether the money moves first.
+ * whether the money moves first. Network and asset tell the offers of one resource apart.
  */
-type Terms = Pick<EchoedRequirements, 'amount' | 'maxTimeoutSeconds' | 'extra'>;
+type Terms = Pick<EchoedRequirements, 'network' | 'asset' | 'amount' | 'maxTimeoutSeconds' | 'extra'>;
 
 type ReplacedOffers = ReturnType<typeof createReplacedOffers>;
 
@@ -268,12 +275,13 @@ export function createReplacedOffers(now: () => number = Date.now) {
     /** Remembers the offers of `before` that `after` does not have. */
     replace(before: Offers, after: Offers): void {
       const nowMs = now();
-      const present = new Map([...after.values()].map((offer) => [offer.resourceUrl, offer]));
-      const made = [...before.values()].flatMap((offer) => [offer, offer.upfront ?? []].flat());
-      const ended = made.filter(({ resourceUrl, requirements }) => {
-        const offer = present.get(resourceUrl);
-        return ![offer, offer?.upfront].some((now) => now !== undefined && sameTerms(now.requirements, requirements));
-      });
+      const present = new Map([...after.values()].map((offer) => [offer.resourceUrl, termsOf(offer)]));
+      const ended = [...before.values()]
+        .flatMap(termsOf)
+        .filter(
+          ({ resourceUrl, requirements }) =>
+            !present.get(resourceUrl)?.some((one) => sameTerms(one.requirements, requirements)),
+        );
       replaced = [
         ...replaced.filter(({ untilMs }) => untilMs >= nowMs),
         ...ended.map((agreed) => ({ agreed, untilMs: nowMs + agreed.requirements.maxTimeoutSeconds * 1_000 })),
@@ -290,40 +298,53 @@ export function createReplacedOffers(now: () => number = Date.now) {
   };
 }
 
+/** All terms that a proof for this offer may accept. */
+function termsOf(offer: Offered): readonly Offered[] {
+  return [offer, ...offer.others].flatMap((one) => [one, one.upfront ?? []].flat());
+}
+
 /**
- * The present offer, unless the proof accepts other terms that are shown to have been offered. A
- * token shows that on every process that has its key, also on one that never made the offer: prices
- * do not change on all replicas at once. No token shows whether the money was to move first: only
- * the process that made the offer knows. `token`: of the proof, read with its terms. `over`: the
- * offer was made, and its time has passed.
+ * The present offer in the asset that the proof accepts, unless it accepts other terms that are
+ * shown to have been offered. A token shows that on every process that has its key, also on one
+ * that never made the offer: prices do not change on all replicas at once. No token shows whether
+ * the money was to move first, or an asset that is offered no more: only the process that made the
+ * offer knows. `token`: of the proof, read with its terms. `over`: the offer was made, and its time
+ * has passed.
  */
 function acceptedOffer(
-  present: Agreed,
+  present: Offered,
   accepted: Terms,
   token: ReadToken | undefined,
-  { replaced, assetDecimals }: VerifierParts,
+  { replaced }: VerifierParts,
   nowMs: number,
 ): { readonly agreed: Agreed; readonly over: boolean } {
-  const { upfront } = present;
-  const offer = upfront !== undefined && accepted.extra?.['paymentFlow'] === UPFRONT ? upfront : present;
-  const { requirements, resourceUrl } = offer;
+  const own = replaced.find(present.resourceUrl, accepted);
+  const inAsset = offeredIn(present, accepted);
+  if (inAsset === undefined) return { agreed: own ?? present, over: false };
+  const { upfront } = inAsset;
+  const offer = upfront !== undefined && accepted.extra?.['paymentFlow'] === UPFRONT ? upfront : inAsset;
+  const { requirements } = offer;
   if (sameTerms(requirements, accepted)) return { agreed: offer, over: false };
   const { amount, maxTimeoutSeconds } = accepted;
   const until = sameFlow(requirements, accepted) ? token?.offeredUntilMs : undefined;
-  const own = replaced.find(resourceUrl, accepted);
   if (until === undefined && own === undefined) return { agreed: offer, over: false };
   const { leastSeconds } = own ?? offer;
   const agreed = {
     ...offer,
     requirements: { ...requirements, amount, maxTimeoutSeconds, extra: (own ?? offer).requirements.extra },
-    amount: formatAmount(BigInt(amount), assetDecimals),
+    amount: formatAmount(BigInt(amount), offer.decimals),
     ...(leastSeconds === undefined ? {} : { leastSeconds }),
   };
   return { agreed, over: own === undefined && until !== undefined && nowMs >= until };
 }
 
 function sameTerms(one: Terms, other: Terms): boolean {
-  return one.amount === other.amount && one.maxTimeoutSeconds === other.maxTimeoutSeconds && sameFlow(one, other);
+  return (
+    one.amount === other.amount &&
+    one.maxTimeoutSeconds === other.maxTimeoutSeconds &&
+    sameFlow(one, other) &&
+    whyElsewhere(one, other) === undefined
+  );
 }
 
 /** Whether two flows agree; `other` may leave its flow out, as clients do. */

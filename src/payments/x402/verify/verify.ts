@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { innerSignature } from '../chain/wallet-signature.ts';
 import { ACCOUNT_SIGNATURE_BYTES, isPublishedAccount, type Recover, readAccountSignature } from '../evm/account.ts';
 import { authorizationDigest, bytesHex, lowerHex } from '../evm/eip3009.ts';
-import { type DecodedProof, invalidWindow, replayKeys, type WindowFault } from '../wire/proof.ts';
+import { type DecodedProof, invalidWindow, replayKey, type WindowFault } from '../wire/proof.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type {
   EchoedRequirements,
@@ -148,7 +148,8 @@ export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Ex
     return { kind: 'unproven', proof, prove: () => provenByWallet(wallets, proof, hash) };
   };
   return function examine(candidate) {
-    const [payId] = replayKeys(candidate.decoded.payload, terms);
+    const { chainId, asset } = terms;
+    const payId = replayKey({ ...candidate.decoded.payload.payload.authorization, chainId, asset });
     const refusal = firstRefusal(candidate, terms.chainId);
     return {
       payId,

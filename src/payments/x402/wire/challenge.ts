@@ -84,21 +84,31 @@ export interface ChallengeTemplate {
   refused(facts: ChallengeFacts, error: ChallengeError): Challenge;
 }
 
+/** One entry of `accepts`, with its price in display units. */
+export interface Accepts {
+  readonly requirements: PaymentRequirements;
+  readonly amount: string;
+  readonly currency: string;
+}
+
+/** All entries of `accepts`, the preferred one first. */
+export type AllAccepts = readonly [Accepts, ...Accepts[]];
+
 /**
  * Serialises all that the challenges of a resource share. They differ in request id, expiry,
  * buyer's token, the checkout of a mandate, the refusal and, in place, the URL. A new configuration
- * makes new templates. `signed`: the signed offer. `room`: for the header.
+ * makes new templates. `signed`: the signed offers. `room`: for the header.
  */
 export function challengeFor(
   resource: PricedResource,
-  terms: OfferTerms,
+  shown: AllAccepts,
   publicBaseUrl: string,
   signed?: Extension,
   room: HeadRoom = USUAL_ROOM,
 ): ChallengeTemplate {
   const { invoke, inPlace, tool } = resource.bazaar ?? {};
   const documents = (bazaar: Extension | undefined) =>
-    paymentRequiredFor(resource, terms, publicBaseUrl, bazaar, signed);
+    paymentRequiredFor(resource, shown, publicBaseUrl, bazaar, signed);
   const shortened = documents(invoke);
   const there = documents(inPlace).map(splitDocument);
   /** Undefined: the invoke URL names the resource. */
@@ -109,8 +119,8 @@ export function challengeFor(
   const whenRefused = fitsInto(room.plain, true);
   let afterRefusal: Fitting | undefined;
   const terseWith = terseTerms(whole(shortened), tool?.extension);
-  const message = messageOf(resource);
-  const frame = envelopeFrame(resource, terms, JSON.stringify(whole(shortened).accepts), message);
+  const message = messageOf(resource, shown);
+  const frame = envelopeFrame(resource.id, shown, message);
   return {
     fresh(facts) {
       const { token, authorization, url } = facts;
@@ -232,28 +242,25 @@ function withError(document: string, error: string): string {
   return `${VERSION_MEMBER}"error":${JSON.stringify(error)},${document.slice(VERSION_MEMBER.length)}`;
 }
 
-function messageOf(resource: PricedResource): string {
-  const { id, name, pricing } = resource;
+function messageOf(resource: PricedResource, shown: AllAccepts): string {
+  const { id, name, isLowest = false } = resource;
   const mandate = needsMandate(resource) ? MANDATE_TOO : '';
-  return `Payment of ${pricing.amount} ${pricing.currency} is required for ${name} (${id}).${mandate}`;
+  const prices = new Set(shown.map(({ amount, currency }) => `${amount} ${currency}`));
+  const price = `${isLowest ? 'at least ' : ''}${[...prices].join(' or ')}`;
+  const follows = isLowest ? ' This is the lowest price: it follows the input, so call with one.' : '';
+  return `Payment of ${price} is required for ${name} (${id}).${follows}${mandate}`;
 }
 
 type Frame = (facts: ChallengeFacts, document: string) => string;
 
-/** The envelope with its constant parts serialised. */
-function envelopeFrame(resource: PricedResource, terms: OfferTerms, accepts: string, message: string): Frame {
-  const { amount, currency } = resource.pricing;
-  const payment = {
-    provider: 'x402',
-    version: '2',
-    amount,
-    currency,
-    destination: terms.payTo,
-    network: terms.network,
-    asset: terms.asset,
-  };
+/** The envelope with its constant parts serialised; `payment` is the preferred offer. */
+function envelopeFrame(resourceId: string, shown: AllAccepts, message: string): Frame {
+  const [{ requirements, amount, currency }] = shown;
+  const { payTo: destination, network, asset } = requirements;
+  const payment = { provider: 'x402', version: '2', amount, currency, destination, network, asset };
+  const accepts = JSON.stringify(shown.map((one) => one.requirements));
   const head = '{"status":"payment-required","code":"PAYMENT_REQUIRED","requestId":';
-  const middle = `,"resourceId":${JSON.stringify(resource.id)},"message":${JSON.stringify(message)},"payment":${JSON.stringify(payment).slice(0, -1)},"expiresAt":`;
+  const middle = `,"resourceId":${JSON.stringify(resourceId)},"message":${JSON.stringify(message)},"payment":${JSON.stringify(payment).slice(0, -1)},"expiresAt":`;
   const beforeDocument = `,"accepts":${accepts},"envelope":`;
   return ({ requestId, expiresAt, authorization }, document) => {
     const mandate = authorization === undefined ? '' : `,"authorization":${authorization}`;
@@ -316,6 +323,9 @@ const MANDATE_DECLARED = {
   },
 } as const;
 
+/** The pricing of a resource that has a price. */
+export type FixedPricing = Extract<Pricing, { readonly type: 'fixed' }>;
+
 /** A resource that has a price. */
 export interface PricedResource {
   readonly id: string;
@@ -324,7 +334,8 @@ export interface PricedResource {
   readonly mimeType: string;
   /** Absent: none. */
   readonly labels?: Labels;
-  readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
+  /** The price is the lowest of several, because the call has no input yet. */
+  readonly isLowest?: boolean;
   /** The authorization that a call needs beside its payment; absent: none. */
   readonly authorization?: readonly 'ap2'[];
   /** How it is called, for catalogues; absent: it is in none. */
@@ -355,14 +366,14 @@ interface Dispensable extends Omit<ResourceInfo, 'url' | 'mimeType'> {
  */
 function paymentRequiredFor(
   resource: PricedResource,
-  terms: OfferTerms,
+  shown: AllAccepts,
   publicBaseUrl: string,
   bazaar: Extension | undefined,
   signed?: Extension,
 ): readonly FormOfTerms[] {
   const { description, mimeType, labels } = resource;
   const url = invokeUrl(publicBaseUrl, resource.id);
-  const accepts = [requirementsFor(resource, terms)];
+  const accepts = shown.map(({ requirements }) => requirements);
   const formOf = ({ signed: offer, bazaar: form, ...words }: Dispensable, leftOut: readonly string[]): FormOfTerms => {
     const extensions = {
       [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
@@ -408,7 +419,7 @@ const DROPPED = [
   ['description', 'its description'],
   ['tags', 'its tags'],
   ['serviceName', 'the name of the merchant'],
-  ['signed', 'its signed offer'],
+  ['signed', 'its signed offers'],
   ['bazaar', 'its catalogue form'],
 ] as const;
 
@@ -422,12 +433,15 @@ function fitsInto(room: number, refused: boolean): Fits {
   return (bytes) => 4 * Math.ceil((bytes + added) / 3) + taken <= room;
 }
 
-/** The one entry of `accepts` (contract 4.1). Without `paymentFlow` it means `authorization`. */
-export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
+/** An entry of `accepts` (contract 4.1). Without `paymentFlow` it means `authorization`. */
+export function requirementsFor(
+  { units, settle }: Pick<FixedPricing, 'units' | 'settle'>,
+  terms: OfferTerms,
+): PaymentRequirements {
   return {
     scheme: 'exact',
     network: terms.network,
-    amount: resource.pricing.units.toString(),
+    amount: units.toString(),
     asset: terms.asset,
     payTo: terms.payTo,
     maxTimeoutSeconds: terms.maxTimeoutSeconds,
@@ -435,7 +449,7 @@ export function requirementsFor(resource: PricedResource, terms: OfferTerms): Pa
       name: terms.assetName,
       version: terms.assetVersion,
       assetTransferMethod: 'eip3009',
-      paymentFlow: resource.pricing.settle === 'after' ? AUTHORIZATION : UPFRONT,
+      paymentFlow: settle === 'after' ? AUTHORIZATION : UPFRONT,
     },
   };
 }

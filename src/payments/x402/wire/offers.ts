@@ -1,11 +1,14 @@
 /** The offers of all paid resources: made at start, read by every call with a price. */
 
 import type { Json } from '../../../json/json.ts';
-import type { Pricing } from '../../pricing/amount.ts';
+import { type Price, type Pricing, rescaled } from '../../pricing/amount.ts';
 import type { BuyerTokens, OfferedTerms } from '../../pricing/buyer-token.ts';
 import {
+  type Accepts,
+  type AllAccepts,
   type ChallengeTemplate,
   challengeFor,
+  type FixedPricing,
   type HeadRoom,
   inPlaceUrls,
   invokeUrl,
@@ -14,93 +17,123 @@ import {
   requirementsFor,
 } from './challenge.ts';
 import { BAZAAR, isOfTool, leastSecondsToPay } from './proof.ts';
+import type { X402Config } from './settings.ts';
 import type { BazaarForms, Extension, PaymentPayload, PaymentRequirements, ResourceInfo } from './types.ts';
 
 /** The terms of a payment, which a proof is compared with. */
-export interface Agreed {
-  readonly requirements: PaymentRequirements;
+export interface Agreed extends Accepts {
   /** The canonical invoke URL, the same on every channel. */
   readonly resourceUrl: string;
   /** Matches its URLs at the backend's own address; absent where it is not sold there. */
   readonly inPlace?: RegExp | undefined;
-  /** Display units. */
-  readonly amount: string;
-  readonly currency: string;
   /**
    * The backend answers before the money moves, so this many seconds must be left of the window of
    * a proof; absent: the money moves first.
    */
   readonly leastSeconds?: number;
+}
+
+/** Terms that a proof may accept now. */
+export interface Offered extends Agreed {
+  /** Decimals of the asset. */
+  readonly decimals: number;
   /** These terms with the money first, which a proof may accept too; absent where they are so. */
-  readonly upfront?: Agreed;
+  readonly upfront?: Offered;
+  /** The same sale in further assets, in the merchant's order. */
+  readonly others: readonly Offered[];
 }
 
 /** The price of a resource in every form that an answer needs. */
-export interface Offer extends Agreed {
+export interface Offer extends Offered {
   readonly upfront?: Offer;
   /** Made when it is first asked for: it takes some 8 kB, and few of many resources are asked. */
   readonly challenge: ChallengeTemplate;
   /** Absent: it is in no catalogue. */
   readonly bazaar?: BazaarForms | undefined;
-  /** Makes the token of one challenge, which proves these terms wherever it comes back. */
+  /**
+   * Makes the token of one challenge, which proves these terms wherever it comes back. It names the
+   * price in the first asset; `tokenTerms` finds it for the others.
+   */
   readonly issueToken: (bind: string | undefined, answerOf?: string) => string;
 }
 
 /** Signs offers; `now` in Unix milliseconds. */
 export interface OfferSigner {
-  /** Undefined: it cannot be signed. `validUntil`: Unix seconds. */
-  sign(requirements: PaymentRequirements, resourceUrl: string, validUntil: number): Extension | undefined;
+  /** Undefined: they cannot be signed. `validUntil`: Unix seconds. */
+  sign(accepts: readonly PaymentRequirements[], resourceUrl: string, validUntil: number): Extension | undefined;
   now(): number;
 }
 
 /** The offers of all paid resources by resource id. */
 export type Offers = ReadonlyMap<string, Offer>;
 
-/**
- * Makes an offer for each resource with a price. `tokens` undefined: none can be paid. `bazaar`:
- * the catalogue forms by resource id; a resource without them is in no catalogue. `signer`
- * undefined: the offers are not signed.
- */
+/** The settlement terms of one entry of `payments.x402`. */
+type EntryTerms = OfferTerms & Pick<X402Config, 'assetDecimals'>;
+
+interface OfferSettings {
+  readonly merchant: { readonly publicBaseUrl: string };
+  readonly resources: readonly (Omit<PricedResource, 'bazaar'> & {
+    readonly pricing: Pricing;
+    /** Its URL with `{param}`s, where it is sold in place. */
+    readonly address?: string | undefined;
+    readonly backend: { readonly timeoutMs: number };
+  })[];
+  readonly x402: EntryTerms | undefined;
+  readonly alternatives?: readonly EntryTerms[];
+  /** The room in the head of every 402; absent: `USUAL_ROOM`. */
+  readonly headRoom?: HeadRoom;
+}
+
+/** The parts of offers beside their terms. */
+interface OfferParts {
+  /** Catalogue forms by resource id; a resource without them is in no catalogue. */
+  readonly bazaar?: ReadonlyMap<string, BazaarForms>;
+  /** Undefined: the offers are not signed. */
+  readonly signer?: OfferSigner | undefined;
+  /** The entries of `payments.x402` that cannot be paid now; asked for each 402. */
+  readonly away?: () => ReadonlySet<number>;
+}
+
+const NONE_AWAY: ReadonlySet<number> = new Set();
+
+/** Makes an offer for each resource with a price. `tokens` undefined: none can be paid. */
 export function compileOffers(
-  config: {
-    readonly merchant: { readonly publicBaseUrl: string };
-    readonly resources: readonly (Omit<PricedResource, 'pricing' | 'bazaar'> & {
-      readonly pricing: Pricing;
-      /** Its URL with `{param}`s, where it is sold in place. */
-      readonly address?: string | undefined;
-      readonly backend: { readonly timeoutMs: number };
-    })[];
-    readonly x402: OfferTerms | undefined;
-    /** The room in the head of every 402; absent: `USUAL_ROOM`. */
-    readonly headRoom?: HeadRoom;
-  },
+  config: OfferSettings,
   tokens: Pick<BuyerTokens, 'issue'> | undefined,
-  bazaar: ReadonlyMap<string, BazaarForms> = new Map(),
-  signer?: OfferSigner,
+  { bazaar = new Map(), signer, away = () => NONE_AWAY }: OfferParts = {},
 ): Offers {
   const offers = new Map<string, Offer>();
-  const { x402, merchant } = config;
+  const { x402, alternatives = [], merchant } = config;
   if (x402 === undefined || tokens === undefined) return offers;
+  const entries = [x402, ...alternatives];
   for (const resource of config.resources) {
     const { pricing } = resource;
     if (pricing.type === 'free') continue;
     const forms = bazaar.get(resource.id);
-    const priced = { ...resource, pricing, bazaar: forms };
     const resourceUrl = invokeUrl(merchant.publicBaseUrl, resource.id);
     const inPlace = resource.address === undefined ? undefined : inPlaceUrls(resource.address);
-    const offerWith = (pricing: PricedResource['pricing']): Offer => {
-      const sold = { ...priced, pricing };
-      const requirements = requirementsFor(sold, x402);
-      const terms = offeredTerms(resourceUrl, requirements);
-      const challenge = renewed(signer, requirements, resourceUrl, (signed) =>
-        challengeFor(sold, x402, merchant.publicBaseUrl, signed, config.headRoom),
+    const challengeOf = (sold: PricedResource, shown: AllAccepts): (() => ChallengeTemplate) =>
+      renewed(signer, shown, resourceUrl, (signed) =>
+        challengeFor(sold, shown, merchant.publicBaseUrl, signed, config.headRoom),
+      );
+    const offerWith = (priced: FixedPricing): Offer => {
+      const inEntry = ({ amount, currency, units, entry = 0 }: Price): InEntry => {
+        const { assetDecimals: decimals, ...terms } = entries[entry] ?? x402;
+        const requirements = requirementsFor({ units, settle: priced.settle }, terms);
+        return { entry, decimals, requirements, amount, currency, resourceUrl, inPlace, others: [] };
+      };
+      const { entry: _first, ...first } = inEntry(priced);
+      const others = (priced.others ?? []).map(inEntry);
+      const terms = offeredTerms(resourceUrl, first.requirements);
+      const template = whichShown([inEntry(priced), ...others], away, (shown) =>
+        challengeOf({ ...resource, bazaar: forms }, shown),
       );
       return {
-        requirements,
-        ...{ resourceUrl, inPlace, bazaar: forms },
-        ...{ amount: pricing.amount, currency: pricing.currency },
+        ...first,
+        others,
+        bazaar: forms,
         get challenge() {
-          return challenge();
+          return template();
         },
         issueToken: (bind, answerOf) => tokens.issue(bind, terms, answerOf),
       };
@@ -110,26 +143,58 @@ export function compileOffers(
   return offers;
 }
 
+/** Terms in the asset of one entry of `payments.x402`. */
+interface InEntry extends Offered {
+  readonly entry: number;
+}
+
+/**
+ * The challenge of the entries that can be paid now, of all where none can. One is made for each
+ * selection, when it is first asked for.
+ */
+function whichShown(
+  all: readonly [InEntry, ...InEntry[]],
+  away: () => ReadonlySet<number>,
+  challengeOf: (shown: AllAccepts) => () => ChallengeTemplate,
+): () => ChallengeTemplate {
+  const whole = challengeOf(all);
+  if (all.length === 1) return whole;
+  const some = new Map<string, () => ChallengeTemplate>();
+  return () => {
+    const gone = away();
+    const [first, ...rest] = gone.size === 0 ? all : all.filter(({ entry }) => !gone.has(entry));
+    if (first === undefined || rest.length === all.length - 1) return whole();
+    const name = [first, ...rest].map(({ entry }) => entry).join();
+    const template = some.get(name) ?? challengeOf([first, ...rest]);
+    some.set(name, template);
+    return template();
+  };
+}
+
 /** The offer of a price; one that is settled after the call has its upfront variant too. */
 function offerOfPrice(
-  pricing: PricedResource['pricing'],
+  pricing: FixedPricing,
   timeoutMs: number,
-  offerWith: (pricing: PricedResource['pricing']) => Offer,
+  offerWith: (pricing: FixedPricing) => Offer,
 ): Offer {
   const offer = offerWith(pricing);
   if (pricing.settle !== 'after') return offer;
   const { settle: _after, ...before } = pricing;
+  const upfront = offerWith(before);
+  const leastSeconds = leastSecondsToPay(timeoutMs);
+  const others = offer.others.map((one, index) => ({ ...one, leastSeconds, upfront: upfront.others[index] }));
   // Not spread: a spread would call the getter of the challenge.
-  return Object.assign(offer, { leastSeconds: leastSecondsToPay(timeoutMs), upfront: offerWith(before) });
+  return Object.assign(offer, { leastSeconds, upfront, others });
 }
 
 /**
  * The challenge of an offer, made when it is first asked for. A signed one is made anew after half
- * of `maxTimeoutSeconds`, not for each 402; its signature outlives every 402 that has it.
+ * of the shortest `maxTimeoutSeconds`, not for each 402; its signatures outlive every 402 that has
+ * them.
  */
 function renewed(
   signer: OfferSigner | undefined,
-  requirements: PaymentRequirements,
+  shown: AllAccepts,
   resourceUrl: string,
   make: (signed: Extension | undefined) => ChallengeTemplate,
 ): () => ChallengeTemplate {
@@ -140,16 +205,43 @@ function renewed(
       return challenge;
     };
   }
+  const accepts = shown.map(({ requirements }) => requirements);
+  const lasts = accepts.map(({ maxTimeoutSeconds }) => maxTimeoutSeconds);
+  const half = Math.ceil(Math.min(...lasts) / 2);
   let renewAt = 0;
   return () => {
     const now = Math.floor(signer.now() / 1_000);
     if (challenge === undefined || now >= renewAt) {
-      const half = Math.ceil(requirements.maxTimeoutSeconds / 2);
-      challenge = make(signer.sign(requirements, resourceUrl, now + requirements.maxTimeoutSeconds + half));
+      challenge = make(signer.sign(accepts, resourceUrl, now + Math.max(...lasts) + half));
       renewAt = now + half;
     }
     return challenge;
   };
+}
+
+/** The offer in the asset that a proof accepts; undefined: nothing is offered in it. */
+export function offeredIn(offer: Offered, { network, asset }: PaidIn): Offered | undefined {
+  return [offer, ...offer.others].find(({ requirements }) => whyElsewhere(requirements, { network, asset }) === undefined);
+}
+
+/**
+ * The terms that a token must show for a proof: those of the first asset, which the token of every
+ * challenge names.
+ */
+export function tokenTerms(
+  offer: Offered,
+  accepted: Pick<PaymentRequirements, 'network' | 'asset' | 'amount' | 'maxTimeoutSeconds'>,
+): OfferedTerms {
+  const { requirements, resourceUrl, currency, decimals } = offer;
+  const own = offeredIn(offer, accepted) ?? offer;
+  if (own === offer) return offeredTerms(resourceUrl, accepted);
+  const units = BigInt(accepted.amount);
+  const { maxTimeoutSeconds } = requirements;
+  if (units === BigInt(own.requirements.amount)) return offeredTerms(resourceUrl, requirements);
+  const first = rescaled(units, own.decimals, decimals);
+  // A rounded price and one in another currency were never offered by this token.
+  const isShown = own.currency === currency && rescaled(first, decimals, own.decimals) === units;
+  return offeredTerms(resourceUrl, { amount: isShown ? first.toString() : '', maxTimeoutSeconds });
 }
 
 /** The terms of an offer that may change with the configuration: the token covers them. */

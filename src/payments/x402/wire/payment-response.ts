@@ -6,7 +6,7 @@
 import type { HostKey } from '../../../crypto/signing-key.ts';
 import type { PaymentDetails } from '../../../errors.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
-import type { Offer } from './offers.ts';
+import type { Accepts } from './challenge.ts';
 import { encodeHeader } from './proof.ts';
 import type { Extension, PaymentRequirements, PaymentResponse } from './types.ts';
 
@@ -31,7 +31,7 @@ export function settledResponse(record: PaymentRecord, requestId: string): Payme
 
 /** The PAYMENT-RESPONSE summary of a definite refusal by the settlement. */
 export function refusedResponse(
-  { requirements: { network }, amount, currency }: Offer,
+  { requirements: { network }, amount, currency }: Accepts,
   requestId: string,
   errorReason: string,
   transaction?: string,
@@ -79,15 +79,18 @@ const SCHEMA = { type: 'object' } as const;
 /** The version in the payloads of signed offers and receipts. */
 const VERSION = 1;
 
-/** The one offer of a 402 signed. `validUntil`: Unix seconds. */
-export function signedOffer(
+/** The offers of a 402 signed, in their order. `validUntil`: Unix seconds. */
+export function signedOffers(
   key: HostKey,
-  { scheme, network, asset, payTo, amount }: PaymentRequirements,
+  accepts: readonly PaymentRequirements[],
   resourceUrl: string,
   validUntil: number,
 ): Extension {
-  const signature = key.sign({ version: VERSION, resourceUrl, scheme, network, asset, payTo, amount, validUntil });
-  return { info: { offers: [{ format: 'jws', acceptIndex: 0, signature }] }, schema: SCHEMA };
+  const offers = accepts.map(({ scheme, network, asset, payTo, amount }, acceptIndex) => {
+    const signature = key.sign({ version: VERSION, resourceUrl, scheme, network, asset, payTo, amount, validUntil });
+    return { format: 'jws', acceptIndex, signature };
+  });
+  return { info: { offers }, schema: SCHEMA };
 }
 
 /**

@@ -134,17 +134,16 @@ export function eip155ChainId(network: string): number | undefined {
 }
 
 /**
- * The replay key of a proof in the asset of this configuration and, where the proof names another
- * asset or network, the one that its payment has there.
+ * The replay keys that the payment of a proof may have: in the assets of this configuration,
+ * whatever the proof names, and in the asset that it names.
  */
 export function replayKeys(
   { accepted, payload: { authorization } }: PaymentPayload,
-  own: Pick<ReplaySubject, 'chainId' | 'asset'>,
-): readonly [payId: string] | readonly [payId: string, elsewhere: string] {
-  const keyOf = ({ chainId, asset }: typeof own): string => replayKey({ ...authorization, chainId, asset });
+  own: readonly Pick<ReplaySubject, 'chainId' | 'asset'>[],
+): ReadonlySet<string> {
   const chainId = eip155ChainId(accepted.network);
-  const isOwn = chainId === own.chainId && accepted.asset === own.asset.toLowerCase();
-  return isOwn || chainId === undefined ? [keyOf(own)] : [keyOf(own), keyOf({ chainId, asset: accepted.asset })];
+  const named = chainId === undefined ? [] : [{ chainId, asset: accepted.asset }];
+  return new Set([...own, ...named].map(({ chainId, asset }) => replayKey({ ...authorization, chainId, asset })));
 }
 
 /** A member of a proof that is not what it must be. */
