@@ -2,7 +2,7 @@
 
 /** One price of a resource, in the asset of one entry of `payments.x402`. */
 export interface Price {
-  /** Display units. */
+  /** Display units, as configured. */
   readonly amount: string;
   readonly currency: string;
   /** Base units. */
@@ -18,7 +18,7 @@ export type Pricing =
       readonly type: 'fixed';
       /** The backend answers before the money moves; absent: the money moves first. */
       readonly settle?: 'after';
-      /** The prices in further entries, in the merchant's order; absent: none. */
+      /** Prices in further entries, in the merchant's order; absent: none. */
       readonly others?: readonly Price[];
     });
 
