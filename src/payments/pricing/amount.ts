@@ -1,5 +1,7 @@
 /** Prices and exact money: decimal strings in display units outside, `bigint` base units inside. */
 
+import type { PriceRule } from './by-input.ts';
+
 /** The price of a call. */
 export type Pricing =
   | { readonly type: 'free' }
@@ -12,6 +14,8 @@ export type Pricing =
       readonly units: bigint;
       /** The backend answers before the money moves; absent: the money moves first. */
       readonly settle?: 'after';
+      /** How the price follows the input; amount and units are then the lowest. Absent: it does not. */
+      readonly by?: PriceRule;
     };
 
 /** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
