@@ -16,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   time: ['linked-list'],
   limiter: ['linked-list', 'time'],
   crypto: ['json'],
-  'payments/pricing': ['crypto'],
+  'payments/pricing': ['crypto', 'json'],
   errors: ['json'],
   events: ['json', 'time'],
   'sidecar/injector': [

@@ -1,5 +1,7 @@
 /** Prices and exact money: decimal strings in display units outside, `bigint` base units inside. */
 
+import type { PriceRule } from './by-input.ts';
+
 /** One price of a resource, in the asset of one entry of `payments.x402`. */
 export interface Price {
   /** Display units, as configured. */
@@ -20,6 +22,8 @@ export type Pricing =
       readonly settle?: 'after';
       /** Prices in further entries, in the merchant's order; absent: none. */
       readonly others?: readonly Price[];
+      /** How the price follows the input; amount and units are then the lowest. Absent: it does not. */
+      readonly by?: PriceRule;
     });
 
 /** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
