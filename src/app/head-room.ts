@@ -52,7 +52,11 @@ type SaleSettings = HeadSettings & Pick<GatewayConfig, 'x402' | 'alternatives' |
 /** Names each resource whose 402 leaves something out to keep its head within the bound. */
 export function headWarnings(config: SaleSettings, { bazaar }: Pick<Catalogue, 'bazaar'>): readonly string[] {
   const signer = openSigning(config, { error: () => undefined })?.offers;
-  const offers = compileOffers({ ...config, headRoom: headRoom(config) }, { issue: () => TOKEN_GAP }, { bazaar, signer });
+  const offers = compileOffers(
+    { ...config, headRoom: headRoom(config) },
+    { issue: () => TOKEN_GAP },
+    { bazaar, signer },
+  );
   return config.resources.flatMap(({ id, address, exposedVia }) => {
     const challenge = offers.get(id)?.challenge;
     if (challenge === undefined) return [];

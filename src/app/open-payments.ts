@@ -37,6 +37,7 @@ import { type Offers, whyElsewhere } from '../payments/x402/wire/offers.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { backendOfRemoved, createCollector, type RemovedBackend } from '../pipeline/collecting.ts';
 import { createSelling } from '../pipeline/middleware/challenge.ts';
+import { createQuotes, quoteName } from '../pipeline/quotes.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { isRepeatable, type Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
@@ -52,7 +53,10 @@ import { isOfService } from './store-keeping.ts';
 /** Most open payments that a start looks at. */
 const LISTED = 1_000;
 
-type PaymentSettings = Pick<GatewayConfig, 'x402' | 'alternatives' | 'blockedPayers' | 'resources' | 'merchant' | 'backend' | 'limits'>;
+type PaymentSettings = Pick<
+  GatewayConfig,
+  'x402' | 'alternatives' | 'blockedPayers' | 'resources' | 'merchant' | 'backend' | 'limits'
+>;
 
 /** Parts that payments share with the gateway, over all configurations. */
 interface PaymentParts {
@@ -96,6 +100,10 @@ export function openPayments(parts: PaymentParts) {
   const leases = createLeases(ledger);
   const onUnclaimed = countUnclaimed(log, metrics);
   const unpaidWork = createUnpaidWork(() => inUse.config.limits.unpaidWork, undefined, parts.work);
+  const quotes = createQuotes({
+    ...{ exchange: backend.exchange, unpaidWork },
+    warn: (facts) => log.warn(facts, 'no price for an input, so nothing was offered'),
+  });
   const settlement = {
     ...{ ledger, rail, leases, unpaidWork, onUnclaimed, onUnpaid: countUnpaid(log, metrics) },
     ...payeeRules(x402),
@@ -124,9 +132,13 @@ export function openPayments(parts: PaymentParts) {
       const { blockedPayers } = config;
       const verifier = createProofVerifier(examine, { unproven, tokens, replaced, blockedPayers });
       const networkOf = wideNetwork(clientOf);
-      const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
+      const selling = createSelling(offers, {
+        worksUnpaid: (req, id) => !unpaidWork.exhausted(id, networkOf(req)),
+        askQuote: (asked, req) => quotes({ ...asked, network: networkOf(req) }),
+      });
       const { noteProof } = parts;
-      const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof, contextOf };
+      const quoteBought = (bind: string): void => unpaidWork.paid(quoteName(bind));
+      const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof, quoteBought, contextOf };
       const scope = { assets, publicBaseUrl: config.merchant.publicBaseUrl };
       const collector = createCollector({
         ...{ find: createFindKnown(ledger, scope), verifier, networkOf, catalogue },

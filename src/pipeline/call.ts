@@ -25,7 +25,7 @@ import type { Lease } from '../payments/settlement/attempt.ts';
 import type { NoRecord } from '../payments/settlement/safe-to-rechallenge.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
 import type { Challenge } from '../payments/x402/wire/challenge.ts';
-import type { Agreed } from '../payments/x402/wire/offers.ts';
+import type { Agreed, Offer } from '../payments/x402/wire/offers.ts';
 import type { PaymentResponse, Proof } from '../payments/x402/wire/types.ts';
 import type { ReceiptAuthorization } from '../receipts/receipt.ts';
 import type { Resource } from '../resources/resource.ts';
@@ -97,6 +97,8 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
   readonly payment: Proof;
   /** The offer that the proof accepts. It is paid, recorded and compared with a mandate. */
   readonly agreed: Agreed;
+  /** The present offer for its input; absent where a known payment is collected. */
+  readonly offer?: Offer;
   /** The one name that the caller gave this payment, in whichever way (contract 4.4). */
   readonly idempotencyKey: string | undefined;
   /** The token of the 402 that came back with the proof: the buyer's secret (contract 4.5). */

@@ -194,8 +194,14 @@ describe('what a token says of the terms of its 402', () => {
         genuineForMs: 0,
         offeredUntilMs: undefined,
         answerOf: undefined,
+        boundTo: BIND.slice(0, 30),
       });
     });
+
+  it('which purchase it is for, and none of a call without an input', () => {
+    assert.equal(tokens.read(text, TERMS)?.boundTo, BIND.slice(0, 30));
+    assert.equal(tokens.read(tokens.issue(undefined, TERMS), TERMS)?.boundTo, undefined);
+  });
 });
 
 describe('the payment that a token names', () => {

@@ -229,7 +229,7 @@ const recordOf = (call: typeof bought, more: object = {}) =>
     ...more,
   }) as PaymentRecord;
 
-const scope = { ...money, publicBaseUrl: 'https://shop.example' };
+const scope = { assets: [money], publicBaseUrl: 'https://shop.example' };
 const carried = (echoed: string | undefined = token, payload: object = payment.payload) => {
   const extensions = { [BUYER_TOKEN]: { info: { token: echoed } } };
   return { kind: 'header', value: encodeProof({ ...payload, extensions } as never) } as const;
@@ -294,7 +294,7 @@ describe('the payment of a proof', () => {
 
   it('of the network or asset that the proof accepts is found where these are others by now', async () => {
     for (const change of [{ chainId: 1 }, { asset: freshAddress() }])
-      assert.equal((await found({}, recordOf(bought), { ...scope, ...change })).kind, 'known');
+      assert.equal((await found({}, recordOf(bought), { ...scope, assets: [{ ...money, ...change }] })).kind, 'known');
   });
 
   it('is none without a record, and is not asked for where no proof can be read', async () => {

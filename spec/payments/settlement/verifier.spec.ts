@@ -144,6 +144,8 @@ const account = freshAccount();
 const { recover } = await prepareRecovery();
 const examine = createExaminer({ terms: x402, recover, ...CHECKED_HERE });
 const BASE = 'https://shop.example';
+/** What the calls buy, SHA-256 hex. */
+const BIND = '5e'.repeat(32);
 
 /** The offers of a configuration: prices in display units by resource id. */
 function offersFor(
@@ -171,20 +173,19 @@ function offersFor(
 function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...string[]] = ['one']) {
   const now = (): number => clock.nowMs;
   const replaced = createReplacedOffers(now);
-  const { assetDecimals } = x402;
-  const parts = { unproven: createUnprovenSignatures(), replaced, assetDecimals, blockedPayers };
+  const parts = { unproven: createUnprovenSignatures(), replaced, blockedPayers };
   const verifier = createProofVerifier(examine, { ...parts, tokens: tokensUnder(secrets, now) }, now);
   return {
     replaced,
     async verdictOn(proof: string, offer: Offer) {
-      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network');
+      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network', () => BIND);
       if (verdict.kind !== 'genuine') return verdict.kind === 'refused' ? verdict.reason : verdict.kind;
       const { agreed, refusal, token } = verdict;
       return { paid: agreed.requirements.amount, shown: agreed.amount, refusal, names: (token?.genuineForMs ?? 0) > 0 };
     },
     /** Whether the call of a proof is settled after the backend, or why it is refused. */
     async orderOf(proof: string, offer: Offer) {
-      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network');
+      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network', () => BIND);
       if (verdict.kind !== 'genuine') return verdict.kind === 'refused' ? verdict.reason : verdict.kind;
       const { agreed, refusal } = verdict;
       const order = agreed.leastSeconds === undefined ? 'before' : 'after';
@@ -192,7 +193,7 @@ function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...s
     },
     /** The payment whose answer a refused proof may still buy. */
     async answerAfter(proof: string, offer: Offer) {
-      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network');
+      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network', () => BIND);
       return verdict.kind === 'refused' ? verdict.answerOf : assert.fail(verdict.kind);
     },
   };

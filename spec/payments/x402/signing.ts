@@ -3,7 +3,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { prepareRecovery } from '../../../src/payments/x402/evm/account.ts';
 import { domainSeparator } from '../../../src/payments/x402/evm/eip3009.ts';
 import { createExaminer } from '../../../src/payments/x402/verify/verify.ts';
-import { requirementsFor } from '../../../src/payments/x402/wire/challenge.ts';
+import { type AllAccepts, requirementsFor } from '../../../src/payments/x402/wire/challenge.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import type {
@@ -77,11 +77,12 @@ export function termsFor(
 }
 
 export function offerFor(terms: Terms): PaymentRequirements {
-  const pricing = { type: 'fixed', amount: '0.01', currency: 'TUSD', units: PRICE_UNITS } as const;
-  return requirementsFor(
-    { id: 'report', name: 'Report', description: undefined, mimeType: 'application/json', pricing },
-    terms,
-  );
+  return requirementsFor(PRICE_UNITS, undefined, terms);
+}
+
+/** The entries of `accepts` of a 402 with this offer alone. */
+export function acceptsOf(terms: Terms): AllAccepts {
+  return [{ requirements: offerFor(terms), amount: '0.01', currency: 'TUSD' }];
 }
 
 export function nowSeconds(): number {

@@ -5,7 +5,7 @@ import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
-import type { FundedCall, PreparedCall } from '../../../src/pipeline/call.ts';
+import type { FundedCall, PreparedCall, ProvenCall } from '../../../src/pipeline/call.ts';
 import {
   challenge,
   createSelling,
@@ -83,13 +83,16 @@ describe('what is sold to whom', () => {
     ['after', after],
   ]);
   const req = {} as Request;
+  const CALL = { resource: { id: 'after' } } as ProvenCall;
 
   it('a resource that is settled after its call is sold so while it may be worked unpaid for its caller', () => {
     const asked: unknown[] = [];
     const selling = (worksUnpaid: boolean) =>
-      createSelling(offers, (...call) => {
-        asked.push(call);
-        return worksUnpaid;
+      createSelling(offers, {
+        worksUnpaid(...call) {
+          asked.push(call);
+          return worksUnpaid;
+        },
       });
     assert.equal(selling(true).offerTo(req, 'after'), after);
     assert.equal(selling(false).offerTo(req, 'after'), upfront);
@@ -101,22 +104,22 @@ describe('what is sold to whom', () => {
   });
 
   it('an answer that waits is offered as it was, whatever may be worked', () => {
-    const selling = createSelling(offers, () => false);
-    assert.equal(selling.offerTo(req, 'after', { answerOf: 'p' }), after);
-    assert.equal(selling.offerTo(req, 'after', { answerOf: undefined }), upfront);
+    const selling = createSelling(offers, { worksUnpaid: () => false });
+    assert.equal(selling.offerTo(req, 'after', after, { answerOf: 'p' }), after);
+    assert.equal(selling.offerTo(req, 'after', after, { answerOf: undefined }), upfront);
   });
 
   it('every other one is not asked about', () => {
-    const selling = createSelling(offers, () => assert.fail('asked'));
+    const selling = createSelling(offers, { worksUnpaid: () => assert.fail('asked') });
     assert.equal(selling.offerTo(req, 'plain'), plain);
   });
 
   it('a proof may accept all of it, whatever is offered now', () => {
-    assert.equal(createSelling(offers, () => false).offer('after'), after);
+    assert.equal(createSelling(offers, { worksUnpaid: () => false }).offerFor(CALL, req), after);
   });
 
   it('a resource without an offer is a bug', () => {
-    assert.throws(() => createSelling(offers).offer('none'), /no offer for none/);
+    assert.throws(() => createSelling(offers).offerFor({ ...CALL, resource: { id: 'none' } } as ProvenCall, req), /no offer for none/);
     assert.throws(() => createSelling(offers).offerTo(req, 'none'), /no offer for none/);
   });
 });

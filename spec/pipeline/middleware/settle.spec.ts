@@ -45,7 +45,7 @@ async function settled(
   };
   const gate = {
     ...{ accepting: () => true, reserveBackend: async () => undefined, networkOf: () => 'network' },
-    noteProof: () => undefined,
+    ...{ noteProof: () => undefined, quoteBought: () => undefined },
   };
   const middleware = settle(selling, settler, gate, { asBought }, scriptedMandates(ACCEPTED).mandates);
   const { went, error } = await passed(middleware, call.res);
@@ -227,7 +227,7 @@ describe('a call that is settled after the backend answered', () => {
 
   it('refused: the offer depends on whether an answer waits', async () => {
     const asked: unknown[] = [];
-    const offerTo: Selling['offerTo'] = (_req, _id, owed) => {
+    const offerTo: Selling['offerTo'] = (_req, _id, _offer, owed) => {
       asked.push(owed?.answerOf);
       return OFFERS.get('report') as Offer;
     };

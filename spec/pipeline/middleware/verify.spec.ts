@@ -19,7 +19,7 @@ const NONE = { kind: 'none' } as const;
 async function verified(verdict: Verdict, call = callAt('prepared'), selling: Selling = SELLING) {
   const noted: string[] = [];
   const noteProof = (_req: unknown, became: string) => void noted.push(became);
-  const verifier = { verify: async () => verdict };
+  const verifier = { verify: async () => verdict, priceShown: () => undefined };
   const { went, error } = await passed(verify(selling, verifier, { networkOf: () => 'network', noteProof }), call.res);
   return { ...call, went, error: error as unknown, call: call.call<ProvenCall>(), noted };
 }
@@ -57,7 +57,7 @@ describe('the proof of a paid call', () => {
         return 'token';
       },
     }) as Offer;
-    const selling = createSelling(new Map([['report', offer]]), () => false);
+    const selling = createSelling(new Map([['report', offer]]), { worksUnpaid: () => false });
     (await refused({ answerOf: 'p' } as Verdict, callAt('prepared'), selling)).refusal.refuse(NONE);
     assert.deepEqual(asked, ['p']);
   });

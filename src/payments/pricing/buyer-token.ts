@@ -30,6 +30,7 @@ const ISSUED_AT = { offset: 2, bytes: 5 } as const;
 const RANDOM = { offset: 7, bytes: 16 } as const;
 const BIND = { offset: 23, bytes: 15 } as const;
 const MAC_OFFSET = 38;
+const UNBOUND = Buffer.alloc(BIND.bytes);
 const CANONICAL = /^[A-Za-z0-9_-]{72}(?:\.([A-Za-z0-9_-]{43}))?$/;
 const KEY_BYTES = 32;
 /** The clocks of two processes may differ by this, seconds. */
@@ -92,6 +93,8 @@ export interface ReadToken extends ShownToken {
   readonly offeredUntilMs: number | undefined;
   /** The payment whose answer its buyer may buy; undefined: none, or the token is not genuine. */
   readonly answerOf: string | undefined;
+  /** The first 30 hex digits of what its 402 was asked for; undefined: left unbound. */
+  readonly boundTo: string | undefined;
 }
 
 /** Makes the tokens of challenges and reads those that come back. */
@@ -160,6 +163,9 @@ export function createBuyerTokens(
         // The second of issue is rounded down: the challenge may have been made at the end of it.
         offeredUntilMs: genuine ? (issuedAt + 1 + terms.maxTimeoutSeconds) * 1_000 : undefined,
         answerOf: genuine && named !== '' ? Buffer.from(named, 'base64url').toString('hex') : undefined,
+        boundTo: token.subarray(BIND.offset, MAC_OFFSET).equals(UNBOUND)
+          ? undefined
+          : token.toString('hex', BIND.offset, MAC_OFFSET),
       };
     },
   };

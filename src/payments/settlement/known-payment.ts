@@ -76,10 +76,7 @@ interface KnownScope {
 const UNPAID: readonly PaymentState[] = ['reserved', 'worked', 'withdrawn', 'refused'];
 
 /** Finds by replay key, in the present assets and in the one that the proof accepts. */
-export function createFindKnown(
-  ledger: Pick<PaymentLedger, 'read'>,
-  { publicBaseUrl, assets }: KnownScope,
-): FindKnown {
+export function createFindKnown(ledger: Pick<PaymentLedger, 'read'>, { publicBaseUrl, assets }: KnownScope): FindKnown {
   return async ({ resourceId, input, callerHeaders = {}, ...shown }) => {
     const found = await recordOf(ledger, assets, shown);
     if (found === undefined) return { kind: 'none' };
@@ -119,7 +116,7 @@ async function recordOf(
   return { record, proof, token };
 }
 
-const OPENS_ONLY = { genuineForMs: 0, offeredUntilMs: undefined, answerOf: undefined } as const;
+const OPENS_ONLY = { genuineForMs: 0, offeredUntilMs: undefined, answerOf: undefined, boundTo: undefined } as const;
 
 /** Whether the buyer's secret came with the proof. */
 function isOpenedBy(
@@ -146,10 +143,7 @@ export type FindOwn = (asked: OwnPurchase) => Promise<PaymentRecord | undefined>
  * secret is shown to no caller. The signature must equal the one that paid; it is not verified
  * again, so no wallet contract is asked. Each mismatch gives undefined.
  */
-export function createFindOwn(
-  ledger: Pick<PaymentLedger, 'read'>,
-  { assets }: Pick<KnownScope, 'assets'>,
-): FindOwn {
+export function createFindOwn(ledger: Pick<PaymentLedger, 'read'>, { assets }: Pick<KnownScope, 'assets'>): FindOwn {
   return async ({ receiptId, ...shown }) => {
     const found = await recordOf(ledger, assets, shown);
     if (found === undefined || !isOpenedBy(found, shown)) return undefined;

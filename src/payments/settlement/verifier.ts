@@ -110,9 +110,15 @@ interface RefusedProof {
 export interface ProofVerifier {
   /**
    * `offer`: the present one. `network`: where the call came from; questions about the signature
-   * count against its budget.
+   * count against its budget. `bind`: SHA-256 hex of what is bought; a token that is bound to
+   * something else shows no offer.
    */
-  verify(carried: CarriedProof, offer: Offered, network: string): Promise<ProofVerdict>;
+  verify(carried: CarriedProof, offer: Offered, network: string, bind: () => string): Promise<ProofVerdict>;
+  /**
+   * The price that the token of a proof shows for this input, while its 402 lasts, in base units of
+   * the first asset; undefined: it shows none. Nothing else of the proof is checked.
+   */
+  priceShown(carried: CarriedProof, lowest: Offered, bind: string): bigint | undefined;
   /**
    * Checks that the payer of a known payment signed the proof, whatever offer it accepts: the proof
    * that paid was verified then, another one of the same authorization is verified now.
@@ -137,13 +143,13 @@ export function createProofVerifier(
   parts: VerifierParts,
   now: () => number = Date.now,
 ): ProofVerifier {
-  const { unproven, tokens, blockedPayers } = parts;
+  const { unproven, tokens, replaced, blockedPayers } = parts;
   const signatureOf = async (examination: Examination, network: string) => {
     const checked = await examination.checkSignature();
     return checked.kind === 'unproven' ? unproven.verdictOn(network, checked) : checked;
   };
   return {
-    async verify(carried, offer, network) {
+    async verify(carried, offer, network, bind) {
       const decoded = 'value' in carried ? decodeProof(carried.value) : ILLEGIBLE;
       const { buyerToken } = decoded;
       const readWith = (terms: OfferedTerms): ReadToken | undefined =>
@@ -162,7 +168,7 @@ export function createProofVerifier(
       const nowMs = now();
       const { paymentIdentifier: key } = decoded;
       const token = readWith(tokenTerms(offer, accepted));
-      const { agreed, over } = acceptedOffer(offer, accepted, token, parts, nowMs);
+      const { agreed, over } = acceptedOffer(offer, accepted, token, { replaced, bind, nowMs });
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
       const refusal = examination.refusal?.reason ?? (over ? NOT_OFFERED : undefined);
@@ -180,6 +186,14 @@ export function createProofVerifier(
       if (kind === 'genuine') return { kind, proof: signature.proof, agreed, refusal, key, token };
       // The first check that failed gives the reason.
       return refused(refusal ?? signature.reason, fault, token);
+    },
+    priceShown(carried, lowest, bind) {
+      const decoded = 'value' in carried ? decodeProof(carried.value) : ILLEGIBLE;
+      if (decoded.kind !== 'decoded' || decoded.buyerToken === undefined) return undefined;
+      const terms = tokenTerms(lowest, decoded.payload.accepted);
+      const token = tokens.read(decoded.buyerToken, terms);
+      const isShown = token !== undefined && isFor(token, bind) && (token.offeredUntilMs ?? 0) > now();
+      return isShown ? BigInt(terms.units) : undefined;
     },
     async verifyKnown({ record, proof: decoded, agreed }, network) {
       const { payId, proofDigest } = record;
@@ -275,8 +289,10 @@ export function createReplacedOffers(now: () => number = Date.now) {
     /** Remembers the offers of `before` that `after` does not have. */
     replace(before: Offers, after: Offers): void {
       const nowMs = now();
+      // A price that follows the input was offered for that input alone, which the token shows.
       const present = new Map([...after.values()].map((offer) => [offer.resourceUrl, termsOf(offer)]));
       const ended = [...before.values()]
+        .filter(({ byInput }) => byInput === undefined)
         .flatMap(termsOf)
         .filter(
           ({ resourceUrl, requirements }) =>
@@ -305,8 +321,8 @@ function termsOf(offer: Offered): readonly Offered[] {
 
 /**
  * The present offer in the asset that the proof accepts, unless it accepts other terms that are
- * shown to have been offered. A token shows that on every process that has its key, also on one
- * that never made the offer: prices do not change on all replicas at once. No token shows whether
+ * shown to have been offered for this input. A token shows that on every process that has its key,
+ * also on one that never made the offer: prices do not change on all replicas at once. No token shows whether
  * the money was to move first, or an asset that is offered no more: only the process that made the
  * offer knows. `token`: of the proof, read with its terms. `over`: the offer was made, and its time
  * has passed.
@@ -315,8 +331,7 @@ function acceptedOffer(
   present: Offered,
   accepted: Terms,
   token: ReadToken | undefined,
-  { replaced }: VerifierParts,
-  nowMs: number,
+  { replaced, bind, nowMs }: Pick<VerifierParts, 'replaced'> & { readonly bind: () => string; readonly nowMs: number },
 ): { readonly agreed: Agreed; readonly over: boolean } {
   const own = replaced.find(present.resourceUrl, accepted);
   const inAsset = offeredIn(present, accepted);
@@ -326,7 +341,10 @@ function acceptedOffer(
   const { requirements } = offer;
   if (sameTerms(requirements, accepted)) return { agreed: offer, over: false };
   const { amount, maxTimeoutSeconds } = accepted;
-  const until = sameFlow(requirements, accepted) ? token?.offeredUntilMs : undefined;
+  const isShown =
+    sameFlow(requirements, accepted) &&
+    (token?.boundTo === undefined ? present.byInput === undefined : isFor(token, bind()));
+  const until = isShown ? token?.offeredUntilMs : undefined;
   if (until === undefined && own === undefined) return { agreed: offer, over: false };
   const { leastSeconds } = own ?? offer;
   const agreed = {
@@ -336,6 +354,11 @@ function acceptedOffer(
     ...(leastSeconds === undefined ? {} : { leastSeconds }),
   };
   return { agreed, over: own === undefined && until !== undefined && nowMs >= until };
+}
+
+/** Whether the 402 of a token was made for what is bought. */
+function isFor({ boundTo }: ReadToken, bind: string): boolean {
+  return boundTo !== undefined && bind.startsWith(boundTo);
 }
 
 function sameTerms(one: Terms, other: Terms): boolean {

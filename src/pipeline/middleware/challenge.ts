@@ -5,7 +5,9 @@
 
 import type { Request, RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';
+import { type InputRule, priceOfInput } from '../../payments/pricing/by-input.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
@@ -14,6 +16,7 @@ import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
 import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
 import { VALID_BEFORE_EXCESS_SECONDS, VALID_BEFORE_MARGIN_SECONDS } from '../../payments/x402/wire/proof.ts';
 import { advanceCall, callAt, type PreparedCall, type ProvenCall, type ResolvedCall } from '../call.ts';
+import type { QuoteAsked } from '../quotes.ts';
 import { paidPurchase } from './authorize.ts';
 
 /**
@@ -23,19 +26,21 @@ import { paidPurchase } from './authorize.ts';
 export function challenge(selling: Selling, mandates?: MandateService): RequestHandler {
   return function challengeMiddleware(req, res, next) {
     const call = callAt(res, 'resolved', 'prepared');
+    const { id } = call.resource;
     if (call.stage === 'resolved') {
-      requirePayment(call, selling.offerTo(req, call.resource.id), undefined);
-      return;
+      requirePayment(call, selling.offerTo(req, id), undefined);
+      return undefined;
     }
     if (call.resource.pricing.type === 'free') {
       call.journal.flush();
       advanceCall(res, { ...call, stage: 'funded', funding: { kind: 'free' } });
       next();
-      return;
+      return undefined;
     }
     if (call.proof.kind === 'none') {
-      requirePayment(call, selling.offerTo(req, call.resource.id), undefined, mandates);
-      return;
+      const ask = (offer: Offer): void => requirePayment(call, selling.offerTo(req, id, offer), undefined, mandates);
+      const offer = selling.offerFor(call, req);
+      return offer instanceof Promise ? offer.then(ask) : ask(offer);
     }
     if (call.proof.kind === 'conflicting')
       throw new GatewayError('INPUT_INVALID', {
@@ -43,6 +48,7 @@ export function challenge(selling: Selling, mandates?: MandateService): RequestH
         details: { reason: 'payment_proofs_differ' },
       });
     next();
+    return undefined;
   };
 }
 
@@ -120,7 +126,7 @@ export function requirePayment(
   const facts = {
     requestId,
     expiresAt,
-    token: offer.issueToken(boundTo(call), owed?.answerOf),
+    token: offer.issueToken(boundTo(call, offer), owed?.answerOf),
     authorization,
     url: call.inPlace?.url,
   };
@@ -139,44 +145,77 @@ export function requirePayment(
   );
 }
 
+/** Equal to no purchase: the lowest of several prices buys no input. */
+const NO_INPUT = 'f'.repeat(64);
+
 /** The purchase that a token is bound to; undefined leaves it unbound. */
-function boundTo(call: ResolvedCall | PreparedCall | ProvenCall): string | undefined {
-  if (call.stage === 'resolved') return undefined;
+function boundTo(call: ResolvedCall | PreparedCall | ProvenCall, { byInput }: Offer): string | undefined {
+  if (call.stage === 'resolved') return byInput && NO_INPUT;
   const { resource, request, input, rawInput } = call;
+  if (byInput !== undefined) return whatIsBought(resource.id, request, input);
   const bytes = rawInput?.byteLength ?? JSON.stringify(input).length;
   return bytes > MAX_BOUND_BYTES ? undefined : whatIsBought(resource.id, request, input);
 }
 
 /** The offers of one configuration, as a caller gets them now. */
 export interface Selling {
-  /** The offer that a proof for a resource may accept. */
-  offer(resourceId: string): Offer;
   /**
-   * The offer of a 402 to the sender of a request. `owed`: the witness after a proof; an answer
-   * that waits needs no more work, so `worksUnpaid` is not asked about it.
+   * The offer that a proof for a call may accept, at the price of its input. `shown`: the price
+   * that the proof itself shows, given the lowest offer; then the backend is not asked for a quote.
+   * @throws GatewayError INPUT_INVALID: the input has no price; GATEWAY_BUSY: no quote came
    */
-  offerTo(req: Request, resourceId: string, owed?: Pick<SafeToRechallenge, 'answerOf'>): Offer;
+  offerFor(
+    call: PreparedCall | ProvenCall,
+    req: Request,
+    shown?: (lowest: Offer) => bigint | undefined,
+  ): Offer | Promise<Offer>;
+  /**
+   * The offer of a 402 to the sender of a request. `offer`: that for its input; absent: the lowest.
+   * `owed`: the witness after a proof; an answer that waits needs no more work, so `worksUnpaid` is
+   * not asked about it.
+   */
+  offerTo(req: Request, resourceId: string, offer?: Offer, owed?: Pick<SafeToRechallenge, 'answerOf'>): Offer;
 }
 
-/**
- * `worksUnpaid`: whether a resource is still sold to the sender of a request with its payment after
- * the call. Every resource with a price has an offer: the gateway does not start without.
- */
-export function createSelling(
-  offers: Offers,
-  worksUnpaid: (req: Request, resourceId: string) => boolean = () => true,
-): Selling {
+interface SellingParts {
+  /** Whether a resource is still sold to the sender with its payment after the call. */
+  readonly worksUnpaid?: (req: Request, resourceId: string) => boolean;
+  /** Asks the backend for a price; absent: nothing is sold. */
+  readonly askQuote?: (asked: Omit<QuoteAsked, 'network'>, req: Request) => Promise<bigint>;
+}
+
+/** Every resource with a price has an offer: the gateway does not start without. */
+export function createSelling(offers: Offers, { worksUnpaid = () => true, askQuote }: SellingParts = {}): Selling {
   const offer = (resourceId: string): Offer => {
     const found = offers.get(resourceId);
     if (found === undefined) throw new Error(`no offer for ${resourceId}`);
     return found;
   };
   return {
-    offer,
-    offerTo(req, resourceId, owed) {
-      const found = offer(resourceId);
+    offerFor(call, req, shown) {
+      const lowest = offer(call.resource.id);
+      const { byInput, decimals } = lowest;
+      if (byInput === undefined) return lowest;
+      const { rule } = byInput;
+      if (rule.kind !== 'quote') return byInput.at(pricedBy(rule, call.input, decimals));
+      const price = shown?.(lowest);
+      if (price !== undefined) return byInput.at(price);
+      if (askQuote === undefined) throw new Error('nothing asks for quotes');
+      const bind = whatIsBought(call.resource.id, call.request, call.input);
+      return askQuote({ call, rule, decimals, bind }, req).then(byInput.at);
+    },
+    offerTo(req, resourceId, found = offer(resourceId), owed) {
       const { upfront } = found;
       return upfront === undefined || owed?.answerOf !== undefined || worksUnpaid(req, resourceId) ? found : upfront;
     },
   };
+}
+
+/** Base units. @throws GatewayError INPUT_INVALID */
+function pricedBy(rule: InputRule, input: JsonObject, decimals: number): bigint {
+  const priced = priceOfInput(rule, input, decimals);
+  if (priced.kind === 'price') return priced.units;
+  const { pointer, message } = priced;
+  const errors = [{ path: `$${pointer.replaceAll('/', '.')}`, keyword: 'price', message }];
+  throw new GatewayError('INPUT_INVALID', { message: 'This input has no price.', details: { errors } });
 }

@@ -42,6 +42,8 @@ interface SettlementGate {
   /** The network that a request counts against. */
   readonly networkOf: ClientOf;
   readonly noteProof: NoteProof;
+  /** A quote was bought, so it counts as unpaid work no more. */
+  quoteBought(bind: string): void;
   /** Undefined: the backend gets no JWT about payments. */
   readonly contextOf?: PaymentContext | undefined;
 }
@@ -78,6 +80,7 @@ export function settle(
     const { call } = purchase;
     if (result.kind === 'paid') {
       gate.noteProof(req, 'bought');
+      if (call.offer?.byInput?.rule.kind === 'quote') gate.quoteBought(result.record.bind);
       fund(res, purchase, result);
       next();
       return;
@@ -96,7 +99,7 @@ export function settle(
     if (unauthorized !== undefined) throw unauthorized;
     if (result.kind === 'refused') {
       const { journal } = purchase.request;
-      const offer = selling.offerTo(req, call.resource.id, result.owed);
+      const offer = selling.offerTo(req, call.resource.id, call.offer, result.owed);
       requirePayment({ ...call, journal }, offer, result.owed, mandates);
     } else if (result.kind === 'replayed') await replay(purchase, result, signer);
     else if (result.kind === 'unworked') {
@@ -172,6 +175,7 @@ function fund(res: Response, { call, mandate }: PaidPurchase, { record, lease, k
     const {
       payment: _proof,
       agreed: _agreed,
+      offer: _offer,
       refusal: _refusal,
       collecting: _collecting,
       token: _token,

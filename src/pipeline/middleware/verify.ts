@@ -5,6 +5,7 @@ import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
+import { whatIsBought } from '../../payments/settlement/terms.ts';
 import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
 import type { ClientOf } from '../../server/limits/client-address.ts';
 import type { NoteProof } from '../../server/limits/load-shedder.ts';
@@ -15,7 +16,7 @@ import { requirePayment, type Selling } from './challenge.ts';
 /** Nothing is written and no money moves here. */
 export function verify(
   selling: Selling,
-  verifier: Pick<ProofVerifier, 'verify'>,
+  verifier: Pick<ProofVerifier, 'verify' | 'priceShown'>,
   { networkOf, noteProof }: { readonly networkOf: ClientOf; readonly noteProof: NoteProof },
   mandates?: MandateService,
 ): RequestHandler {
@@ -26,12 +27,15 @@ export function verify(
       return;
     }
     const { id } = call.resource;
-    const verdict = await verifier.verify(call.proof, selling.offer(id), networkOf(req));
+    const bind = (): string => whatIsBought(id, call.request, call.input);
+    const asked = selling.offerFor(call, req, (lowest) => verifier.priceShown(call.proof, lowest, bind()));
+    const offer = asked instanceof Promise ? await asked : asked;
+    const verdict = await verifier.verify(call.proof, offer, networkOf(req), bind);
     if (verdict.kind === 'refused')
       throw new PendingRefusal((answer) => {
         noteProof(req, 'refused');
         const owed = SafeToRechallenge.unreserved(answer, verdict);
-        requirePayment(call, selling.offerTo(req, id, owed), owed, mandates);
+        requirePayment(call, selling.offerTo(req, id, offer, owed), owed, mandates);
       }, verdict.reason);
     if (verdict.kind === 'blocked')
       throw new PendingRefusal(() => {
@@ -42,7 +46,7 @@ export function verify(
     if (verdict.kind !== 'genuine') throw unanswered(verdict);
     const { proof, key, token, agreed, refusal } = verdict;
     const idempotencyKey = oneKey(call.idempotencyKey, key);
-    advanceCall(res, { ...call, stage: 'proven', payment: proof, agreed, refusal, idempotencyKey, token });
+    advanceCall(res, { ...call, stage: 'proven', payment: proof, agreed, offer, refusal, idempotencyKey, token });
     next();
   };
 }

@@ -169,6 +169,8 @@ const OFFER: Offer = {
   resourceUrl: 'https://shop.example/api/resources/market_report/invoke',
   amount: '0.01',
   currency: 'USDC',
+  decimals: 6,
+  others: [],
   // Buyers read of a challenge what its token names, and nothing else.
   challenge: { fresh: () => CHALLENGE, refused: ({ token }) => ({ ...CHALLENGE, header: token }) },
   issueToken: (_bind, answerOf) =>
@@ -182,7 +184,9 @@ export function offerOf(settle: Setting['settle']): Offer {
 
 /** Every token passes: the proof names its buyer, and the simulation does not test forgeries. */
 export const TOKENS: Pick<BuyerTokens, 'read'> = {
-  read: (text) => ({ text, genuineForMs: 700_000, offeredUntilMs: undefined, answerOf: answerNamed(text) }),
+  read(text) {
+    return { ...{ text, genuineForMs: 700_000, offeredUntilMs: undefined }, answerOf: answerNamed(text), boundTo: undefined };
+  },
 };
 
 /**

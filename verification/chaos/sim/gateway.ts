@@ -96,7 +96,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { time } = process;
   const networkOf = (): string => '-';
   const unpaidWork = createUnpaidWork(() => UNPAID_WORK, time);
-  const gate = { accepting: () => true, reserveBackend, networkOf, noteProof: () => undefined };
+  const gate = { accepting: () => true, reserveBackend, networkOf, noteProof: () => undefined, quoteBought: () => undefined };
   const selling = createSelling(new Map([[RESOURCE_ID, offerOf(ports.settle)]]));
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
   const settler = createSettler({ ledger, rail, leases, unpaidWork, payToExclusive, onStoreLoss: 'deliver', time });
@@ -104,7 +104,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(
     examine,
-    { unproven, tokens: TOKENS, replaced: createReplacedOffers(), assetDecimals: 6, blockedPayers: new Set() },
+    { unproven, tokens: TOKENS, replaced: createReplacedOffers(), blockedPayers: new Set() },
     () => time.now(),
   );
   const deliverable = { ...resource.backend, repeatable: isRepeatable(resource.backend), headers: {} };
@@ -125,7 +125,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const mandates = simMandates(() => time.now());
   const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
   const collector = createCollector({
-    ...{ find: createFindKnown(ledger, SCOPE), verifier, networkOf, events: sink, removed: resource.backend },
+    ...{ find: createFindKnown(ledger, { ...SCOPE, assets: [SCOPE] }), verifier, networkOf, events: sink, removed: resource.backend },
     catalogue: { byId: new Map([[RESOURCE_ID, resource]]) },
   });
   const last = errorHandler((error) => {

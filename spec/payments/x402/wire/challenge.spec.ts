@@ -15,12 +15,12 @@ import {
   USUAL_ROOM,
 } from '../../../../src/payments/x402/wire/challenge.ts';
 import { compileOffers, type OfferSigner } from '../../../../src/payments/x402/wire/offers.ts';
-import { signedOffer } from '../../../../src/payments/x402/wire/payment-response.ts';
+import { signedOffers } from '../../../../src/payments/x402/wire/payment-response.ts';
 import { decodeProof, encodeHeader, encodeProof } from '../../../../src/payments/x402/wire/proof.ts';
 import type { Extension } from '../../../../src/payments/x402/wire/types.ts';
 import { pem } from '../../../config/sections/ap2.ts';
 import { tokensUnder } from '../../settlement/tokens.ts';
-import { freshAccount, freshAddress, offerFor, PRICE_UNITS, RESOURCE_URL, termsFor } from '../signing.ts';
+import { acceptsOf, freshAccount, freshAddress, offerFor, PRICE_UNITS, RESOURCE_URL, termsFor } from '../signing.ts';
 
 const terms = termsFor();
 const report: PricedResource = {
@@ -28,9 +28,8 @@ const report: PricedResource = {
   name: 'Market "report"',
   description: 'Prices of one city — täglich',
   mimeType: 'text/csv',
-  pricing: { type: 'fixed', amount: '0.01', currency: 'TUSD', units: PRICE_UNITS },
 };
-const template = challengeFor(report, terms, 'https://shop.example');
+const template = challengeFor(report, acceptsOf(terms), 'https://shop.example');
 const EXPIRES = '2026-11-20T12:00:00.000Z';
 const TOKEN = 'T0-_'.repeat(18);
 /** What a field takes of a head, with name and end. */
@@ -118,7 +117,7 @@ describe('the challenge of a paid resource', () => {
     for (let length = 0; length < 12; length += 1)
       for (const letter of ['x', 'ü', '€', '😀', '_']) {
         const described = { ...report, description: letter.repeat(letter === '_' ? 100 + length : length) };
-        const { header, document } = challengeFor(described, terms, 'https://shop.example').fresh(facts('req_1'));
+        const { header, document } = challengeFor(described, acceptsOf(terms), 'https://shop.example').fresh(facts('req_1'));
         assert.equal(Buffer.from(header, 'base64').toString(), document);
         assert.equal(Buffer.from(document).toString('base64'), header, 'in canonical spelling');
         assert.equal(JSON.parse(document).extensions['agent-commerce-buyer'].info.token, TOKEN);
@@ -138,7 +137,7 @@ describe('the challenge of a paid resource', () => {
     for (const url of [undefined, 'https://shop.example/reports/Berlin'])
       for (let length = 500; length < 1_800; length += 1) {
         const described = { ...report, description: 'x'.repeat(length) };
-        const made = challengeFor(described, terms, 'https://shop.example');
+        const made = challengeFor(described, acceptsOf(terms), 'https://shop.example');
         const { header } = made.refused({ ...facts('req_3', named), url }, longest);
         filled.push(fieldOf(header));
       }
@@ -163,7 +162,7 @@ describe('the challenge of a paid resource', () => {
 describe('the terse terms of a challenge', () => {
   const guarded: PricedResource = { ...report, authorization: ['ap2'] };
   const challenges = [report, guarded].flatMap((resource) => {
-    const made = challengeFor(resource, terms, 'https://shop.example');
+    const made = challengeFor(resource, acceptsOf(terms), 'https://shop.example');
     return [made.fresh(facts('req_1')), made.refused(facts('req_1'), REFUSAL)];
   });
 
@@ -227,7 +226,7 @@ describe('the challenge of a resource that is in catalogues', () => {
   const at = (url: string) => ({ ...facts('req_1'), url });
 
   it('has the form of its channel, whole, beside the token', () => {
-    const made = challengeFor(listed, terms, 'https://shop.example');
+    const made = challengeFor(listed, acceptsOf(terms), 'https://shop.example');
     const { document, terse, header } = made.fresh(facts('req_1'));
     assert.deepEqual(bazaarOf(document), listed.bazaar?.invoke);
     assert.deepEqual(decodePaymentRequiredHeader(header).extensions?.['bazaar'], listed.bazaar?.invoke);
@@ -242,7 +241,7 @@ describe('the challenge of a resource that is in catalogues', () => {
   it('leaves out what its head has no room for, in one order: the icon first, the form last', () => {
     const ORDER = [
       ...['its icon', 'the schema of its catalogue form', 'its description', 'its tags', 'the name of the merchant'],
-      ...['its signed offer', 'its catalogue form'],
+      ...['its signed offers', 'its catalogue form'],
     ];
     const signed = { info: { offers: ['s'.repeat(300)] }, schema: { type: 'object' } };
     const labels = {
@@ -257,7 +256,7 @@ describe('the challenge of a resource that is in catalogues', () => {
         const form = { info: { input: { text: 'x'.repeat(size) } }, schema: { title: 't'.repeat(200) } };
         const bazaar = { about, tool, invoke: form, inPlace: form };
         const sized = { ...listed, description: 'y'.repeat(200), labels, bazaar };
-        const made = challengeFor(sized, terms, 'https://shop.example', signed);
+        const made = challengeFor(sized, acceptsOf(terms), 'https://shop.example', signed);
         const { header, leftOut } = url === undefined ? made.fresh(facts('req_1')) : made.refused(at(url), REFUSAL);
         lengths.add(leftOut.length);
         assert.deepEqual(leftOut, ORDER.slice(0, leftOut.length));
@@ -287,7 +286,7 @@ describe('the challenge of a resource that is in catalogues', () => {
 
   it('has no header where not even the shortest document fits, and the offer in the body', () => {
     const long = `https://shop.example/${'x'.repeat(2_000)}`;
-    const { header, body, leftOut } = challengeFor(listed, terms, long).fresh(facts('req_1'));
+    const { header, body, leftOut } = challengeFor(listed, acceptsOf(terms), long).fresh(facts('req_1'));
     assert.equal(header, '');
     assert.match(leftOut.join(), /PAYMENT-REQUIRED/);
     assert.equal(JSON.parse(body).payment.envelope.accepts[0].payTo, terms.payTo);
@@ -349,7 +348,7 @@ describe('the URL of a challenge in place', () => {
 });
 
 describe('a challenge in place', () => {
-  const template = challengeFor(report, termsFor(), BASE);
+  const template = challengeFor(report, acceptsOf(termsFor()), BASE);
 
   it('differs from the one of the invoke URL in its URL alone, in every form', () => {
     const url = `${BASE}/reports/Berlin`;
@@ -382,11 +381,11 @@ function offerAt(clock: { nowMs: number }, sign?: OfferSigner['sign']) {
     now: () => clock.nowMs,
     sign: (requirements, url, validUntil) => {
       untils.push(validUntil);
-      return sign === undefined ? signedOffer(key, requirements, url, validUntil) : sign(requirements, url, validUntil);
+      return sign === undefined ? signedOffers(key, requirements, url, validUntil) : sign(requirements, url, validUntil);
     },
   };
   const config = { merchant: { publicBaseUrl: BASE }, resources: [REPORT], x402 };
-  const offer = compileOffers(config, tokensUnder(), undefined, signer).get('report') ?? assert.fail();
+  const offer = compileOffers(config, tokensUnder(), { signer }).get('report') ?? assert.fail();
   const challenge = () => {
     const expiresAt = new Date(clock.nowMs + 100_000).toISOString();
     const { document } = offer.challenge.fresh({ requestId: 'r', expiresAt, token: offer.issueToken(undefined) });

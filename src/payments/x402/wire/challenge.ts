@@ -435,7 +435,8 @@ function fitsInto(room: number, refused: boolean): Fits {
 
 /** An entry of `accepts` (contract 4.1). Without `paymentFlow` it means `authorization`. */
 export function requirementsFor(
-  { units, settle }: Pick<FixedPricing, 'units' | 'settle'>,
+  units: bigint,
+  settle: FixedPricing['settle'] | undefined,
   terms: OfferTerms,
 ): PaymentRequirements {
   return {

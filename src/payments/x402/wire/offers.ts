@@ -1,8 +1,10 @@
 /** The offers of all paid resources: made at start, read by every call with a price. */
 
 import type { Json } from '../../../json/json.ts';
-import { type Price, type Pricing, rescaled } from '../../pricing/amount.ts';
+import { RecentMap } from '../../../time/recent-map.ts';
+import { formatAmount, type Price, type Pricing, rescaled } from '../../pricing/amount.ts';
 import type { BuyerTokens, OfferedTerms } from '../../pricing/buyer-token.ts';
+import type { PriceRule } from '../../pricing/by-input.ts';
 import {
   type Accepts,
   type AllAccepts,
@@ -41,6 +43,8 @@ export interface Offered extends Agreed {
   readonly upfront?: Offered;
   /** The same sale in further assets, in the merchant's order. */
   readonly others: readonly Offered[];
+  /** Present where the price follows the input: then a token counts for its own input alone. */
+  readonly byInput?: object | undefined;
 }
 
 /** The price of a resource in every form that an answer needs. */
@@ -55,6 +59,15 @@ export interface Offer extends Offered {
    * price in the first asset; `tokenTerms` finds it for the others.
    */
   readonly issueToken: (bind: string | undefined, answerOf?: string) => string;
+  /** How the price follows the input; absent: it is the same for all. */
+  readonly byInput?: PriceByInput | undefined;
+}
+
+/** The offers of a resource whose price follows the input. */
+interface PriceByInput {
+  readonly rule: PriceRule;
+  /** The offer at a price, in base units of the first asset. */
+  at(units: bigint): Offer;
 }
 
 /** Signs offers; `now` in Unix milliseconds. */
@@ -116,17 +129,17 @@ export function compileOffers(
       renewed(signer, shown, resourceUrl, (signed) =>
         challengeFor(sold, shown, merchant.publicBaseUrl, signed, config.headRoom),
       );
-    const offerWith = (priced: FixedPricing): Offer => {
+    const offerWith = (priced: FixedPricing, isLowest = false): Offer => {
       const inEntry = ({ amount, currency, units, entry = 0 }: Price): InEntry => {
         const { assetDecimals: decimals, ...terms } = entries[entry] ?? x402;
-        const requirements = requirementsFor({ units, settle: priced.settle }, terms);
+        const requirements = requirementsFor(units, priced.settle, terms);
         return { entry, decimals, requirements, amount, currency, resourceUrl, inPlace, others: [] };
       };
-      const { entry: _first, ...first } = inEntry(priced);
+      const first = inEntry(priced);
       const others = (priced.others ?? []).map(inEntry);
       const terms = offeredTerms(resourceUrl, first.requirements);
-      const template = whichShown([inEntry(priced), ...others], away, (shown) =>
-        challengeOf({ ...resource, bazaar: forms }, shown),
+      const template = whichShown([first, ...others], away, (shown) =>
+        challengeOf({ ...resource, bazaar: forms, isLowest }, shown),
       );
       return {
         ...first,
@@ -138,13 +151,47 @@ export function compileOffers(
         issueToken: (bind, answerOf) => tokens.issue(bind, terms, answerOf),
       };
     };
-    offers.set(resource.id, offerOfPrice(pricing, resource.backend.timeoutMs, offerWith));
+    const { by } = pricing;
+    const { timeoutMs } = resource.backend;
+    const offerAt = (pricing: FixedPricing, isLowest: boolean): Offer =>
+      offerOfPrice(pricing, timeoutMs, (one) => offerWith(one, isLowest));
+    const offer = offerAt(pricing, by !== undefined);
+    offers.set(resource.id, by === undefined ? offer : followingInput(offer, by, pricing, offerAt));
   }
   return offers;
 }
 
+/** Offers at prices that were asked for lately; each takes some 8 kB once it has a challenge. */
+const REMEMBERED_PRICES = 64;
+
+/** The lowest offer, with those at other prices. */
+function followingInput(
+  lowest: Offer,
+  rule: PriceRule,
+  pricing: FixedPricing,
+  offerAt: (pricing: FixedPricing, isLowest: boolean) => Offer,
+): Offer {
+  const made = new RecentMap<Offer>(REMEMBERED_PRICES);
+  const priceIn = ({ decimals, currency }: Offered, entry: number | undefined, first: bigint): Price => {
+    const units = rescaled(first, lowest.decimals, decimals);
+    return { amount: formatAmount(units, decimals), currency, units, ...(entry === undefined ? {} : { entry }) };
+  };
+  const byInput: PriceByInput = {
+    rule,
+    at(first) {
+      const known = made.use(first.toString());
+      if (known !== undefined) return known;
+      const others = (pricing.others ?? []).map(({ entry }, at) => priceIn(lowest.others[at] ?? lowest, entry, first));
+      const offer = offerAt({ ...pricing, ...priceIn(lowest, pricing.entry, first), others }, false);
+      made.add(first.toString(), Object.assign(offer, { byInput }));
+      return offer;
+    },
+  };
+  return Object.assign(lowest, { byInput });
+}
+
 /** Terms in the asset of one entry of `payments.x402`. */
-interface InEntry extends Offered {
+interface InEntry extends Omit<Offered, 'upfront' | 'byInput'> {
   readonly entry: number;
 }
 
@@ -172,11 +219,7 @@ function whichShown(
 }
 
 /** The offer of a price; one that is settled after the call has its upfront variant too. */
-function offerOfPrice(
-  pricing: FixedPricing,
-  timeoutMs: number,
-  offerWith: (pricing: FixedPricing) => Offer,
-): Offer {
+function offerOfPrice(pricing: FixedPricing, timeoutMs: number, offerWith: (pricing: FixedPricing) => Offer): Offer {
   const offer = offerWith(pricing);
   if (pricing.settle !== 'after') return offer;
   const { settle: _after, ...before } = pricing;
@@ -221,7 +264,9 @@ function renewed(
 
 /** The offer in the asset that a proof accepts; undefined: nothing is offered in it. */
 export function offeredIn(offer: Offered, { network, asset }: PaidIn): Offered | undefined {
-  return [offer, ...offer.others].find(({ requirements }) => whyElsewhere(requirements, { network, asset }) === undefined);
+  return [offer, ...offer.others].find(
+    ({ requirements }) => whyElsewhere(requirements, { network, asset }) === undefined,
+  );
 }
 
 /**
