@@ -87,6 +87,23 @@ describe('a resource that is sold in place', () => {
     assert.ok(log.includes('"path":"/reports/{city}"') && !log.includes('Berlin'), log);
   });
 
+  it('is bought by a client that accepts pages alone, in place and at its invoke URL', async () => {
+    const { gateway, buyer } = testbed;
+    const headers = { accept: 'text/html', 'content-type': 'application/json' };
+    const income = await earned(async () => {
+      for (const [path, init] of [
+        ['/reports/Berlin', { headers }],
+        ['/api/resources/market_report/invoke', { method: 'POST', headers, body: JSON.stringify(BERLIN) }],
+      ] as const) {
+        const unpaid = await fetch(gateway.url + path, init);
+        assert.deepEqual([unpaid.status, unpaid.headers.get('content-type')], [402, 'text/html; charset=utf-8']);
+        const paid = await buyer.fetch(gateway.url + path, init);
+        assert.partialDeepStrictEqual(await paid.json(), BERLIN);
+      }
+    });
+    assert.equal(income, 2n * REPORT_UNITS);
+  });
+
   it('is bought by the official client for axios, whose body and path are UTF-8', async () => {
     const client = new AxiosClient().register('eip155:*', new ExactEvmScheme(testbed.buyer.account));
     const shop = wrapAxiosWithPayment(axios.create({ baseURL: testbed.gateway.url }), client);

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { Response } from 'supertest';
 import { SESSION_PLACE } from '../../src/checkouts/operations.ts';
 import { pathOf, ROUTES, type Route } from './table.ts';
-import { refusal, type Sent, send, sharedRoutes } from './world.ts';
+import { refusal, refusalVary, type Sent, send, sharedRoutes } from './world.ts';
 
 const LISTED = 'https://console.example';
 const FORBIDDEN = { status: 403, code: 'FORBIDDEN', checkoutCode: 'forbidden' };
@@ -69,7 +69,7 @@ describe('pages of browsers', () => {
           const answer = await ask(route, method, { ...more, origin });
           refusal(route.path, FORBIDDEN)(answer);
           assert.doesNotMatch(Object.keys(answer.headers).join(), /access-control/);
-          assert.equal(answer.headers['vary'], 'Origin');
+          assert.equal(answer.headers['vary'], ['Origin', refusalVary(route.path) ?? []].flat().join(', '));
         }
     });
 

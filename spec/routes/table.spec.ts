@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Response } from 'supertest';
 import { answeredMethods, METHODS, pathOf, ROUTES, type Route } from './table.ts';
-import { client, refusal, type Sent, send, sharedRoutes } from './world.ts';
+import { client, refusal, refusalVary, type Sent, send, sharedRoutes } from './world.ts';
 
 /** Rows of one path have the same `Allow`. */
 const byPath = Map.groupBy(ROUTES, ({ app, path }) => `${app} ${path}`);
@@ -38,7 +38,10 @@ describe('the table of routes', () => {
     const answered = method === route.method || method === 'HEAD';
     return send(world()[route.app], method, path, sent)
       .expect(assertCommon)
-      .expect(({ headers }) => assert.equal(headers['vary'], answered ? route.headers['vary'] : undefined));
+      .expect(({ headers, status }) => {
+        const expected = answered ? route.headers['vary'] : undefined;
+        assert.equal(headers['vary'], status in REFUSALS ? refusalVary(path) : expected);
+      });
   };
 
   for (const route of ROUTES) {
@@ -140,7 +143,7 @@ describe('the table of routes', () => {
           const sent = method === route.method ? route.sent() : {};
           const answer = await send(world()[route.app], method, other, sent)
             .expect(assertCommon)
-            .expect(({ headers }) => assert.equal(headers['vary'], undefined));
+            .expect(({ headers }) => assert.equal(headers['vary'], refusalVary(other)));
           assertRefused(answer, method, other, 404);
         }
     });

@@ -180,10 +180,12 @@ const inPlace = (method: Route['method'], pattern: string, changes: Partial<Rout
 };
 
 const OFFER = /^[A-Za-z0-9+/]{100,}={0,2}$/;
-/** What a 402 in place is, whose body depends on what its reader accepts. */
+/** Headers of a 402, whose body depends on what its reader accepts. */
+const OFFERED = { 'payment-required': OFFER, vary: 'Accept' };
+/** What a 402 in place is. */
 const PAID_IN_PLACE = {
   ...{ status: 402, mediaType: JSON_TYPE, cacheControl: 'no-store' },
-  headers: { 'payment-required': OFFER, vary: 'Accept' },
+  headers: OFFERED,
 } as const;
 
 export const ROUTES: readonly Route[] = [
@@ -202,13 +204,13 @@ export const ROUTES: readonly Route[] = [
   // Without the proof that paid there is no purchase.
   readable({
     ...{ audience: 'agents', pattern: '/api/purchases/:receiptId', path: `/api/purchases/${receiptId()}`, status: 404 },
-    needs: ['a key of receipts', 'any key'],
+    ...{ headers: { vary: 'Accept' }, needs: ['a key of receipts', 'any key'] },
   }),
   invoke('cities', {}, { mediaType: 'application/json', cacheControl: undefined }),
-  invoke('market_report', { city: 'Berlin' }, { status: 402, headers: { 'payment-required': OFFER } }),
+  invoke('market_report', { city: 'Berlin' }, { status: 402, headers: OFFERED }),
   readable({
     ...{ audience: 'agents', pattern: '/api/resources/:id/invoke', path: '/api/resources/market_report/invoke' },
-    ...{ allow: 'POST', status: 402, headers: { 'payment-required': OFFER, allow: 'POST' }, needs: ['http'] },
+    ...{ allow: 'POST', status: 402, headers: { ...OFFERED, allow: 'POST' }, needs: ['http'] },
   }),
   ...['/mcp', '/mcp/'].map((pattern) =>
     callable({

@@ -162,11 +162,18 @@ interface Refusal {
   readonly checkoutCode: string;
 }
 
+const ofCheckouts = (path: string): boolean => /^\/acp(?:\/|$)/.test(path);
+
+/** `Vary` of a refusal: people get the error envelope as a page, but not the Error document. */
+export function refusalVary(path: string): string | undefined {
+  return ofCheckouts(path) ? undefined : 'Accept';
+}
+
 /** For `expect`: the refusal of a request to this path, in its words. */
 export function refusal(path: string, { status, code, checkoutCode }: Refusal): (answer: Response) => void {
   return (answer) => {
     assert.equal(answer.status, status, answer.text);
-    if (/^\/acp(?:\/|$)/.test(path)) assertAcpError(answer, status, checkoutCode);
+    if (ofCheckouts(path)) assertAcpError(answer, status, checkoutCode);
     else envelope(code)(answer);
   };
 }

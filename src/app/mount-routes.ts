@@ -9,6 +9,7 @@ import release from '../../package.json' with { type: 'json' };
 import type * as A2aModule from '../adapters/a2a/adapter.ts';
 import type * as A2aCard from '../adapters/a2a/agent-card.ts';
 import { asksForPrice, httpAdapter } from '../adapters/http/adapter.ts';
+import { type PaymentPages, paymentPages } from '../adapters/http/payment-page.ts';
 import type * as McpModule from '../adapters/mcp/adapter.ts';
 import { IGNORABLE_CONDITIONS, originAdapter, STRICT_CONDITIONS } from '../adapters/origin/adapter.ts';
 import { DISCOVERY_PATH } from '../checkouts/operations.ts';
@@ -53,7 +54,7 @@ import type { AcpService } from './open-acp.ts';
 
 /** The parts of the adapters. */
 interface AdapterParts {
-  readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'backend' | 'server' | 'limits'>;
+  readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'publish' | 'backend' | 'server' | 'limits'>;
   readonly catalogue: Catalogue;
   readonly offers: Offers;
   /** The memory for answers that go into a message as a whole. */
@@ -107,7 +108,7 @@ export function mountAdapters(agents: Router, parts: AdapterParts, purchase: rea
       const resource = catalogue.byId.get(id);
       return resource?.pricing.type === 'fixed' && resource.exposedVia.includes('http');
     };
-    mount('http', [INVOKE_PATH], httpAdapter(headRoom(config).plain), asksForPrice(isSold));
+    mount('http', [INVOKE_PATH], httpAdapter(headRoom(config), pagesOf(parts)), asksForPrice(isSold));
   }
   if (loadedAdapters.mcp !== undefined)
     mount('mcp', withSlash(mcp.mountPath), loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
@@ -147,15 +148,21 @@ function withSlash(path: string): string[] {
 
 /** Sells at the backend's own addresses, which `takeRoute` has told from all other paths. */
 export function saleInPlace(parts: AdapterParts, purchase: readonly RequestHandler[]): RequestHandler {
-  const { config, catalogue, offers, ingressGuards } = parts;
+  const { config, catalogue, ingressGuards } = parts;
   const { originHeaders } = config.backend;
   const adapter = originAdapter({
-    ...{ catalogue, offers, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl },
-    room: headRoom(config).plain,
+    ...{ catalogue, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl },
+    ...{ pages: pagesOf(parts), room: headRoom(config) },
   });
   const sale = Router();
   sale.use([...ofChannel('origin', [...ingressGuards.entrance, adapter]), ...purchase]);
   return onlyInPlace(sale);
+}
+
+function pagesOf({ config, catalogue, offers }: AdapterParts): PaymentPages {
+  const lists = ['/api/resources', ...(config.publish.has('llms') ? [PUBLISHED.llms] : [])];
+  const { publicBaseUrl } = config.merchant;
+  return paymentPages({ resources: catalogue.byId, offers, lists: lists.map((path) => publicBaseUrl + path) });
 }
 
 /** Methods and headers for pages of allowed origins. Browsers send no Cookie that a page names. */
@@ -223,7 +230,7 @@ function indexRoute(document: StaticDocument, page: StaticDocument): RequestHand
   const [toProgram, toPerson] = [fixed(document), fixed(page, PAGE_HEADERS['content-type'])];
   return function index(req, res, next) {
     res.vary('Accept');
-    if (!acceptsPage(req.headers.accept)) {
+    if (!acceptsPage(req.headers)) {
       toProgram(req, res, next);
       return;
     }

@@ -2,9 +2,8 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { asGatewayError } from '../errors.ts';
 import { Places } from '../limiter.ts';
 import { createAdmission, createIdleWatch, createRateWatch } from '../passthrough/admission.ts';
 import { busy, createProxy, noEnds, passRequests } from '../passthrough/exchange.ts';
@@ -12,9 +11,7 @@ import { type ForwardedFacts, passedFields, publicUrls } from '../passthrough/he
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { PassthroughSettings } from '../passthrough/settings.ts';
 import { createUpgrades, noUpgradeEnds } from '../passthrough/upgrades.ts';
-import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
-import { idsOf, note, noteOutcome } from '../server/http/access-record.ts';
-import { acceptsPage, escapedHtml, PAGE_CLOSING, PAGE_HEADERS, pageOpening, sendText } from '../server/http/respond.ts';
+import { note } from '../server/http/access-record.ts';
 import { clientAddress, clientNetwork } from '../server/limits/client-address.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
 import type { Fence, Lifecycle } from '../sidecar/lifecycle.ts';
@@ -32,7 +29,6 @@ interface PassthroughParts {
   readonly fence: Fence;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly onFailure: FailureListener;
   /** The share of the time that the event loop works. */
   readonly busy: () => number;
 }
@@ -109,12 +105,14 @@ export function openPassthrough(parts: PassthroughParts) {
     read: streams,
   });
   const upgrade: RelayParts['upgrade'] = (req, socket, head) => upgrades.handle(req, socket as Socket, head);
+  const handler: RequestHandler = (req, res, next) => {
+    note(res, 'passed', true);
+    if (!fence.up()) return pass(req, res, next);
+    return fence.pass().then((passes) => (passes ? pass(req, res, next) : next(busy())));
+  };
   return {
     /** Answers a request that passes; while the backend restarts it waits with its body unread. */
-    handler: withPage((req, res, next) => {
-      if (!fence.up()) return pass(req, res, next);
-      return fence.pass().then((passes) => (passes ? pass(req, res, next) : next(busy())));
-    }, parts.onFailure),
+    handler,
     /** Parts that the listener has to know. */
     relay: { idleTimeoutMs, upgrade: settings.websocket ? upgrade : undefined },
     /** Requests that pass now. */
@@ -127,31 +125,6 @@ export function openPassthrough(parts: PassthroughParts) {
       proxy.close();
     },
   };
-}
-
-/** Notes `passed` in the access record, and shows failures to people as a page. */
-function withPage(pass: RequestHandler, onFailure: FailureListener): RequestHandler {
-  return function passThrough(req, res, next) {
-    note(res, 'passed', true);
-    const { accept } = req.headers;
-    return pass(req, res, (thrown) => {
-      if (res.headersSent || !acceptsPage(accept)) next(thrown);
-      else sendPage(res, thrown, onFailure);
-    });
-  };
-}
-
-/** The page is static but for the status, the text of a known error, and an id of checked form. */
-function sendPage(res: Response, thrown: unknown, onFailure: FailureListener): void {
-  const error = asGatewayError(thrown);
-  const ids = idsOf(res);
-  onFailure(error, ids);
-  noteOutcome(res, error.code);
-  for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
-  res.setHeader('cache-control', 'no-store');
-  const opening = `${pageOpening(String(error.status))}<h1>${error.status}</h1>`;
-  const text = `<p>${escapedHtml(error.message)}</p><p>Request ${escapedHtml(ids.requestId)}</p>`;
-  sendText(res, error.status, PAGE_HEADERS, opening + text + PAGE_CLOSING);
 }
 
 /**

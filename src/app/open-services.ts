@@ -172,7 +172,7 @@ export async function openServices(parts: GatewayParts, inUse: InUse) {
   const passthrough =
     settings &&
     passing?.openPassthrough({
-      ...{ inUse, settings, routeOf, lifecycle, fence, log, metrics, onFailure },
+      ...{ inUse, settings, routeOf, lifecycle, fence, log, metrics },
       busy: loadShedding.busy,
     });
   const exchanges = allExchanges(backend, acp?.connection, passthrough);

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { type RequestHandler, Router } from 'express';
+import { paymentPages } from '../../../src/adapters/http/payment-page.ts';
 import { originAdapter } from '../../../src/adapters/origin/adapter.ts';
 import { openRoutes } from '../../../src/app/open-routes.ts';
 import { noRoute } from '../../../src/app/plain-express.ts';
@@ -39,7 +40,8 @@ async function openOrigin(changes: Changes, after: RequestHandler = answered): P
   const calls: ReceivedCall[] = [];
   const { originHeaders } = config.backend;
   const offers = compileOffers(config, tokensUnder());
-  const adapter = originAdapter({ catalogue, offers, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl });
+  const pages = paymentPages({ resources: catalogue.byId, offers, lists: [] });
+  const adapter = originAdapter({ catalogue, pages, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl });
   const note: RequestHandler = (_req, res, next) => {
     calls.push(currentCall(res) as ReceivedCall);
     next();
@@ -255,7 +257,7 @@ describe('a 402 in place', () => {
   before(async () => {
     origin = await openOrigin(REPORTS, (req, res) => {
       const { responseWriter } = callAt(res, 'received');
-      responseWriter.paymentRequired(challenge(req.headers['x-refused'] !== undefined));
+      responseWriter.paymentRequired(challenge(req.headers['payment-signature'] !== undefined));
     });
   });
   after(() => origin.close());
@@ -291,7 +293,7 @@ describe('a 402 in place', () => {
   });
 
   it('stays JSON for a caller that brought a proof', async () => {
-    assert.equal((await get({ accept: 'text/html', 'x-refused': '1' })).text, BODY);
+    assert.equal((await get({ accept: 'text/html', 'payment-signature': 'e30=' })).text, BODY);
   });
 
   it('has one head for GET and HEAD, and no body for HEAD', async () => {

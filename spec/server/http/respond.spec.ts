@@ -34,9 +34,14 @@ const ROWS: readonly (readonly [accept: string | undefined, page: boolean])[] = 
   [`${'text/html;q="'.repeat(2_000)}`, false],
 ];
 
-describe('a 402 is a page', () => {
+describe('an answer is a page', () => {
   for (const [accept, page] of ROWS)
     it(`${page ? 'for' : 'not for'} Accept: ${accept?.slice(0, 70)}`, () => {
-      assert.equal(acceptsPage(accept), page);
+      assert.equal(acceptsPage({ accept }), page);
+    });
+
+  for (const proof of ['payment-signature', 'x-payment'])
+    it(`not for a request with ${proof}, whatever it accepts`, () => {
+      assert.equal(acceptsPage({ accept: 'text/html', [proof]: '' }), false);
     });
 });

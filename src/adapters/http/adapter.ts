@@ -6,15 +6,17 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { isObject } from '../../json/json.ts';
+import type { HeadRoom } from '../../payments/x402/wire/challenge.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
 import { readJsonBody, singleHeader } from '../../server/http/request.ts';
 import { clientGone } from '../../server/http/respond.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
+import type { PaymentPages } from './payment-page.ts';
 import { httpResponseWriter } from './response-writer.ts';
 
-/** `room`: for the fields of payment and merchant in a head, bytes. */
-export function httpAdapter(room: number): RequestHandler {
+/** Receives the calls of invoke paths. `room`: for the fields of payment and merchant in a head. */
+export function httpAdapter(room: HeadRoom, pages: PaymentPages): RequestHandler {
   return async function receiveHttp(req, res, next) {
     const startedAt = performance.now();
     const left = clientGone(res);
@@ -24,12 +26,13 @@ export function httpAdapter(room: number): RequestHandler {
         message: 'The body must be a JSON object: the input of the resource.',
       });
     const requestId = requestIdOf(res);
+    const resourceId = String(req.params['id']);
     receiveCall(res, {
       stage: 'received',
       requestId,
       callId: callIdOf(res),
       channel: 'http',
-      resourceId: String(req.params['id']),
+      resourceId,
       input: body.value,
       rawInput: body.bytes,
       withoutInput: body.absent,
@@ -37,7 +40,7 @@ export function httpAdapter(room: number): RequestHandler {
       mandate: carriedMandate(req),
       idempotencyKey: carriedKey(req),
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
-      responseWriter: httpResponseWriter(res, requestId, { room }),
+      responseWriter: httpResponseWriter(res, requestId, { room, page: () => pages(resourceId) }),
       startedAt,
       left,
     });

@@ -4,14 +4,23 @@ import type { Response } from 'express';
 import { type BackendAnswer, BackendError } from '../../backend/backend-exchange.ts';
 import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
 import type { Sent } from '../../payments/ledger/payment-receipt.ts';
-import { USUAL_ROOM } from '../../payments/x402/wire/challenge.ts';
+import { type HeadRoom, USUAL_ROOM } from '../../payments/x402/wire/challenge.ts';
 import { shorterResponses } from '../../payments/x402/wire/payment-response.ts';
 import { encodeHeader } from '../../payments/x402/wire/proof.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { note, onceClosed } from '../../server/http/access-record.ts';
 import { takesTrailers } from '../../server/http/request.ts';
-import { endWith, fieldBytes, fieldsBytes, sendError, sendJson } from '../../server/http/respond.ts';
+import {
+  acceptsPage,
+  endWith,
+  fieldBytes,
+  fieldsBytes,
+  PAGE_HEADERS,
+  sendError,
+  sendJson,
+  sendText,
+} from '../../server/http/respond.ts';
 
 /** How long a caller may take to read the buffered end of an answer, milliseconds. */
 const LAST_BYTES_MS = 60_000;
@@ -25,19 +34,25 @@ const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 /** Carries the signed statement of a delivery, behind the body. */
 const DELIVERY_STATEMENT = 'agent-commerce-delivery';
 
-/**
- * `ranges`: a free answer keeps its fields about ranges. `room`: for the fields of payment and
- * merchant in a head, bytes.
- */
+interface WriterOptions {
+  /** A free answer keeps its fields about ranges. */
+  readonly ranges?: boolean;
+  /** For the fields of payment and merchant in a head. */
+  readonly room?: HeadRoom;
+  /** Makes the page of a 402 for people; absent: every 402 is JSON. */
+  readonly page?: () => string;
+}
+
+/** Writes the outcome of one call; people get its failures as pages. */
 export function httpResponseWriter(
   res: Response,
   requestId: string,
-  { ranges = false, room = USUAL_ROOM.plain }: { readonly ranges?: boolean; readonly room?: number } = {},
+  { ranges = false, room = USUAL_ROOM, page }: WriterOptions = {},
 ): ResponseWriter {
   const announce = (
     { payment, mandateReceipt }: PaymentAnnotations,
     merchant: Record<string, string> = {},
-    left = room,
+    left = room.plain,
   ): Record<string, string> => {
     if (res.headersSent) return merchant;
     const head = fittingHead(left, merchant, payment, mandateReceipt);
@@ -49,11 +64,16 @@ export function httpResponseWriter(
   return {
     // The answer is streamed, so only the bound of the resource applies.
     maxAnswerBytes: Number.POSITIVE_INFINITY,
-    paymentRequired(challenge, payment) {
-      if (payment !== undefined) announce({ payment }, {}, room - fieldBytes(PAYMENT_REQUIRED, challenge.header));
-      if (challenge.header !== '') res.setHeader(PAYMENT_REQUIRED, challenge.header);
+    paymentRequired({ header, body }, payment) {
+      const bytes = fieldBytes(PAYMENT_REQUIRED, header);
+      if (payment !== undefined) announce({ payment }, {}, room.plain - bytes);
+      if (header !== '') res.setHeader(PAYMENT_REQUIRED, header);
       res.setHeader('cache-control', 'no-store');
-      sendJson(res, 402, challenge.body);
+      res.vary('Accept');
+      // The page says that its head has the offer.
+      const fits = header !== '' && bytes <= room.page;
+      if (page !== undefined && fits && acceptsPage(res.req.headers)) sendText(res, 402, PAGE_HEADERS, page());
+      else sendJson(res, 402, body);
     },
     failed(error, context) {
       announce(context);

@@ -5,9 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json/json.ts';
 import { type InPlaceRoute, inPlaceOf } from '../../passthrough/route.ts';
-import { inPlaceUrl } from '../../payments/x402/wire/challenge.ts';
-import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
-import { PAYMENT_REQUIRED } from '../../payments/x402/wire/types.ts';
+import { type HeadRoom, inPlaceUrl } from '../../payments/x402/wire/challenge.ts';
 import { type InPlaceCall, type ReceivedCall, type ResponseWriter, receiveCall } from '../../pipeline/call.ts';
 import { carriesBody } from '../../resources/backend-request.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
@@ -16,26 +14,18 @@ import type { AddressReader } from '../../resources/reverse-template.ts';
 import type { OriginHeader } from '../../resources/settings.ts';
 import { callIdOf, requestIdOf } from '../../server/http/access-record.ts';
 import { hasBody, readJsonBody, singleHeader } from '../../server/http/request.ts';
-import {
-  acceptsPage,
-  clientGone,
-  escapedHtml,
-  PAGE_CLOSING,
-  PAGE_HEADERS,
-  pageOpening,
-  sendText,
-} from '../../server/http/respond.ts';
+import { clientGone } from '../../server/http/respond.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
+import type { PaymentPages } from '../http/payment-page.ts';
 import { httpResponseWriter } from '../http/response-writer.ts';
 
 interface OriginParts {
   readonly catalogue: Pick<Catalogue, 'byId'>;
-  readonly offers: Offers;
+  readonly pages: PaymentPages;
   readonly publicBaseUrl: string;
   /** Headers of the caller that the backend gets. */
   readonly originHeaders: readonly OriginHeader[];
-  /** For the fields of payment and merchant in a head, bytes. */
-  readonly room?: number;
+  readonly room?: HeadRoom;
 }
 
 /** Preconditions that may be ignored for an answer that is sent whole (RFC 9110, 13.2.1). */
@@ -50,7 +40,6 @@ const NOTHING_CARRIED = { proof: { kind: 'none' }, mandate: { kind: 'none' }, id
 
 /** Receives the calls that `takeRoute` has found at the address of a sold resource. */
 export function originAdapter(parts: OriginParts): RequestHandler {
-  const pages = paymentPages(parts);
   return async function receiveInPlace(req, res, next) {
     const startedAt = performance.now();
     const { route, resource, address } = soldHere(res, parts.catalogue);
@@ -63,7 +52,6 @@ export function originAdapter(parts: OriginParts): RequestHandler {
     const read = await readInput(req, res, { route, resource, address });
     const requestId = requestIdOf(res);
     const inPlace = readInPlace(req, { route, resource }, parts);
-    const page = acceptsPage(req.headers.accept) ? pages.get(resource.id) : undefined;
     receiveCall(res, {
       stage: 'received',
       requestId,
@@ -75,7 +63,7 @@ export function originAdapter(parts: OriginParts): RequestHandler {
       inPlace,
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
       responseWriter: originResponseWriter(res, requestId, {
-        page: page && (() => page(inPlace.url ?? parts.publicBaseUrl + route.publicPath)),
+        page: () => parts.pages(resource.id, inPlace.url ?? parts.publicBaseUrl + route.publicPath),
         variesBy: parts.originHeaders,
         room: parts.room,
       }),
@@ -84,15 +72,6 @@ export function originAdapter(parts: OriginParts): RequestHandler {
     });
     next();
   };
-}
-
-function paymentPages({ catalogue, offers, publicBaseUrl }: OriginParts): ReadonlyMap<string, PaymentPage> {
-  const pages = new Map<string, PaymentPage>();
-  for (const [id, offer] of offers) {
-    const resource = catalogue.byId.get(id);
-    if (resource?.address !== undefined) pages.set(id, paymentPage(resource, offer, publicBaseUrl));
-  }
-  return pages;
 }
 
 /** The sold resource at the address of a request. */
@@ -187,51 +166,13 @@ function headersOf({ headers }: Request, names: readonly string[]): Readonly<Rec
   return Object.fromEntries(found);
 }
 
-/** A page that describes the clients that pay. */
-const CLIENTS = 'https://github.com/x402-foundation/x402';
-
-/** Makes the page of one resource for the URL that was asked for. */
-type PaymentPage = (url: string) => string;
-
-/** Everything but the URL is written at start. */
-function paymentPage(
-  { id, name, authorization }: Pick<Resource, 'id' | 'name' | 'authorization'>,
-  { requirements, amount, currency }: Pick<Offer, 'requirements' | 'amount' | 'currency'>,
-  publicBaseUrl: string,
-): PaymentPage {
-  const { network, asset, payTo } = requirements;
-  const facts = [
-    ['Price', `${amount} ${currency}`],
-    ['Network', network],
-    ['Asset', asset],
-    ['Payee', payTo],
-    ['Protocol', 'x402, version 2, scheme exact'],
-    ['Resource', id],
-    ...(authorization.includes('ap2') ? [['Also needed', 'an AP2 mandate']] : []),
-  ].map(([term = '', detail = '']) => `<dt>${escapedHtml(term)}</dt><dd>${escapedHtml(detail)}</dd>`);
-  const head =
-    `${pageOpening(`${name}: payment required`)}<h1>${escapedHtml(name)}</h1>` +
-    '<p>This address answers once it is paid for. A program pays by itself: this answer has the offer in its ' +
-    `PAYMENT-REQUIRED header, and an <a href="${CLIENTS}">x402 client</a> signs it and asks again.</p>` +
-    `<dl>${facts.join('')}</dl><pre>`;
-  const listing = escapedHtml(`${publicBaseUrl}/api/resources`);
-  const tail = `</pre><p>All that is sold here: <a href="${listing}">${listing}</a></p>${PAGE_CLOSING}`;
-  return (url) => head + escapedHtml(command(url)) + tail;
-}
-
-/** A call of the official client. The text of a URL has no line breaks; its quotes are encoded. */
-function command(url: string): string {
-  return `const pay = wrapFetchWithPayment(fetch, client);\nawait pay('${url.replaceAll("'", '%27')}');`;
-}
-
 /** The facts that an answer in place depends on, beside the call. */
 interface InPlaceAnswer {
-  /** The page of a 402; undefined: the caller is a program. */
-  readonly page: (() => string) | undefined;
+  /** Makes the page of a 402. */
+  readonly page: () => string;
   /** Request headers that a free answer may depend on: caches must tell its copies apart. */
   readonly variesBy: readonly string[];
-  /** For the fields of payment and merchant in a head, bytes. */
-  readonly room?: number | undefined;
+  readonly room?: HeadRoom | undefined;
 }
 
 function originResponseWriter(
@@ -239,20 +180,9 @@ function originResponseWriter(
   requestId: string,
   { page, variesBy, room }: InPlaceAnswer,
 ): ResponseWriter {
-  const writer = httpResponseWriter(res, requestId, { ranges: true, ...(room === undefined ? {} : { room }) });
+  const writer = httpResponseWriter(res, requestId, { ranges: true, page, ...(room === undefined ? {} : { room }) });
   return {
     ...writer,
-    paymentRequired(challenge, payment) {
-      res.vary('Accept');
-      // A caller that brought a proof is a program, whatever else it accepts.
-      if (page === undefined || challenge.refusal !== undefined) {
-        writer.paymentRequired(challenge, payment);
-        return;
-      }
-      if (challenge.header !== '') res.setHeader(PAYMENT_REQUIRED, challenge.header);
-      res.setHeader('cache-control', 'no-store');
-      sendText(res, 402, PAGE_HEADERS, page());
-    },
     relay(answer, options) {
       if (!res.headersSent) {
         if (options.payment !== undefined) res.setHeader('accept-ranges', 'none');

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import http from 'node:http';
 import type { AddressInfo, ListenOptions, Server } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -40,7 +40,10 @@ export function sendText(
   else res.end(body);
 }
 
-/** Sends the error envelope (contract 1.1). Behind a head it breaks the connection instead. */
+/**
+ * Sends the error envelope (contract 1.1), to a person as a page. Behind a head it breaks the
+ * connection instead.
+ */
 export function sendError(res: Response, error: GatewayError, requestId: string, resourceId?: string): void {
   noteOutcome(res, error.code);
   if (res.headersSent) {
@@ -49,7 +52,15 @@ export function sendError(res: Response, error: GatewayError, requestId: string,
   }
   for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
   res.setHeader('cache-control', 'no-store');
-  sendJson(res, error.status, JSON.stringify(errorEnvelope(error, requestId, resourceId)));
+  res.vary('Accept');
+  const envelope = errorEnvelope(error, requestId, resourceId);
+  if (acceptsPage(res.req.headers)) sendText(res, error.status, PAGE_HEADERS, errorPage(error.status, envelope));
+  else sendJson(res, error.status, JSON.stringify(envelope));
+}
+
+function errorPage(status: number, { code, message, requestId }: ReturnType<typeof errorEnvelope>): string {
+  const text = `<p>${escapedHtml(message)}</p><p>${code}, request ${escapedHtml(requestId)}</p>`;
+  return `${pageOpening(String(status))}<h1>${status}</h1>${text}${PAGE_CLOSING}`;
 }
 
 /** Serves bytes with a strong ETag and 304. `mediaType`: JSON unless given. */
@@ -234,12 +245,16 @@ const PARAMETER = /(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/g;
 /** RFC 9110, 12.4.2. */
 const WEIGHT = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i;
 
+/** Headers of a payment proof, in both versions of x402. */
+const PROOFS = ['payment-signature', 'x-payment'] as const;
+
 /**
- * Whether a 402 is written for a person: `text/html` is named with a weight above 0, and
- * `application/json` is not. Wildcards say nothing: programs send them.
+ * Whether an answer is written for a person: `text/html` is named with a weight above 0,
+ * `application/json` is not, and no proof came. Wildcards say nothing: programs send them.
  */
-export function acceptsPage(accept: string | undefined): boolean {
-  if (accept === undefined) return false;
+export function acceptsPage(headers: IncomingHttpHeaders): boolean {
+  const { accept } = headers;
+  if (accept === undefined || PROOFS.some((name) => headers[name] !== undefined)) return false;
   const named = new Map((accept.match(ELEMENT) ?? []).map(readElement));
   return (named.get('text/html') ?? 0) > 0 && (named.get('application/json') ?? 0) === 0;
 }

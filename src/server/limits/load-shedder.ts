@@ -43,7 +43,7 @@ const [BEFORE_ID = '', AFTER_ID = ''] = JSON.stringify(errorEnvelope(new Gateway
   ID_MARK,
 );
 
-/** For people, who open pages that pass to the backend. */
+/** For people, who open pages that pass to the backend, and addresses of the gateway. */
 const BUSY_PAGE = `${pageOpening('Busy')}<h1>503</h1><p>The gateway is busy. Try again in a moment.</p>${PAGE_CLOSING}`;
 
 /**
@@ -53,7 +53,7 @@ const BUSY_PAGE = `${pageOpening('Busy')}<h1>503</h1><p>The gateway is busy. Try
  * usual `writeHead` ends the connection in order.
  */
 function answerBusy(req: http.IncomingMessage, res: http.ServerResponse, requestId: string, last: boolean): void {
-  const page = acceptsPage(req.headers.accept);
+  const page = acceptsPage(req.headers);
   const body = page ? BUSY_PAGE : `${BEFORE_ID}${requestId}${AFTER_ID}`;
   const head = [
     'content-type',

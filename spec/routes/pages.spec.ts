@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Response } from 'supertest';
+import { CURRENCY, NO_CHAIN } from '../support/config.ts';
+import { sampleResources } from '../support/resources.ts';
+import { envelope, type Sent, send, sharedRoutes } from './world.ts';
+
+/** The headers of Chromium when a person opens an address. */
+const PERSON = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8' };
+const JSON_TYPE = { 'content-type': 'application/json' };
+const REPORT = '/api/resources/market_report/invoke';
+const BERLIN = { body: '{"city":"Berlin"}' };
+const NAME = `<script>alert("1")</script> & 'more'`;
+const REPORTS = { market_report: { name: NAME } };
+
+const decoded = (header: unknown): string => Buffer.from(String(header), 'base64').toString();
+/** The offer without the token of its buyer. */
+const offerOf = ({ headers }: Response): string =>
+  decoded(headers['payment-required']).replace(/"token": *"[^"]+"/, '');
+
+/** A page that runs nothing and loads nothing, and that no cache keeps. */
+function assertPage({ headers, text }: Response): void {
+  assert.equal(headers['content-type'], 'text/html; charset=utf-8');
+  assert.match(String(headers['content-security-policy']), /^default-src 'none'; style-src 'sha256-[^']+';/);
+  const { 'cache-control': kept, vary, 'x-content-type-options': sniffing, 'referrer-policy': referrer } = headers;
+  assert.deepEqual([kept, vary, sniffing, referrer], ['no-store', 'Accept', 'nosniff', 'no-referrer']);
+  assert.doesNotMatch(text ?? '', /<script|<img|<form|style=|javascript:/i);
+}
+
+describe('for a person, an invoke URL', () => {
+  const world = sharedRoutes({ resources: REPORTS });
+  const ask = (method: string, path = REPORT, sent: Sent = {}) => send(world().agents, method, path, sent);
+
+  it('answers 402 as a page, with the headers of the JSON to the same request', async () => {
+    for (const [method, sent] of [
+      ['GET', {}],
+      ['POST', {}],
+      ['POST', BERLIN],
+    ] as const) {
+      const page = await ask(method, REPORT, { ...sent, headers: { ...JSON_TYPE, ...PERSON } }).expect(402);
+      const json = await ask(method, REPORT, { ...sent, headers: JSON_TYPE }).expect(402);
+      assertPage(page);
+      assert.equal(offerOf(page), offerOf(json));
+      for (const name of Object.keys(json.headers)) assert.ok(name in page.headers, name);
+      assert.equal(page.headers['allow'], json.headers['allow']);
+    }
+  });
+
+  it('tells name, price, network, how a program pays, and where all that is sold is listed', async () => {
+    const { text } = await ask('GET', REPORT, { headers: PERSON });
+    const { publicBaseUrl } = world().config.merchant;
+    for (const fact of [
+      '<h1>&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#39;more&#39;</h1>',
+      ...[`0.01 ${CURRENCY}`, `eip155:${NO_CHAIN.chainId}`, 'PAYMENT-REQUIRED', `<a href="${publicBaseUrl}/llms.txt">`],
+      `await pay(&#39;${publicBaseUrl}${REPORT}&#39;, {\n  method: &#39;POST&#39;,`,
+    ])
+      assert.ok(text.includes(fact), fact);
+  });
+
+  it('answers HEAD with the head of GET', async () => {
+    const [get, head] = [
+      await ask('GET', REPORT, { headers: PERSON }),
+      await ask('HEAD', REPORT, { headers: PERSON }).expect(402),
+    ];
+    assertPage(head);
+    assert.equal(head.text, undefined);
+    assert.deepEqual(Object.keys(head.headers), Object.keys(get.headers));
+    assert.equal(head.headers['content-length'], get.headers['content-length']);
+  });
+
+  for (const [title, method, path, sent, status, code] of [
+    ['an unknown resource', 'POST', '/api/resources/nowhere/invoke', {}, 404, 'RESOURCE_NOT_FOUND'],
+    ['the price of an unknown resource', 'GET', '/api/resources/nowhere/invoke', {}, 405, 'METHOD_NOT_ALLOWED'],
+    ['a free resource by GET', 'GET', '/api/resources/cities/invoke', {}, 405, 'METHOD_NOT_ALLOWED'],
+    ['an invalid input', 'POST', REPORT, { headers: JSON_TYPE, body: '{"city":1}' }, 400, 'INPUT_INVALID'],
+    [
+      'a form',
+      'POST',
+      REPORT,
+      { headers: { 'content-type': 'text/plain' }, body: 'city=x' },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    ['a precondition in place', 'GET', '/reports/Berlin', { headers: { 'if-match': '*' } }, 400, 'INPUT_INVALID'],
+  ] as const satisfies readonly (readonly [string, string, string, Sent, number, string])[])
+    it(`answers ${title} with ${status} as a page, and a program with the envelope`, async () => {
+      const headers = 'headers' in sent ? sent.headers : {};
+      const page = await ask(method, path, { ...sent, headers: { ...headers, ...PERSON } }).expect(status);
+      assertPage(page);
+      assert.ok(page.text.includes(`<h1>${status}</h1>`) && page.text.includes(`${code}, request `), page.text);
+      assert.ok(page.text.includes(String(page.headers['x-request-id'])));
+      for (const accept of ['*/*', 'application/json', 'text/html, application/json;q=0.1']) {
+        const json = await ask(method, path, { ...sent, headers: { ...headers, accept } }).expect(status);
+        envelope(code)(json);
+        assert.deepEqual([json.headers['vary'], json.headers['allow']], ['Accept', page.headers['allow']]);
+      }
+    });
+
+  it('answers a program in JSON: one with another Accept, and one that brings a proof', async () => {
+    for (const headers of [
+      ...['*/*', 'application/json', 'text/html, application/json'].map((accept) => ({ accept })),
+      ...['payment-signature', 'x-payment'].map((name) => ({ ...PERSON, [name]: 'bm90aGluZw==' })),
+    ]) {
+      const { text, headers: got } = await ask('POST', REPORT, {
+        ...BERLIN,
+        headers: { ...JSON_TYPE, ...headers },
+      }).expect(402);
+      assert.equal((JSON.parse(text) as { code: string }).code, 'PAYMENT_REQUIRED');
+      assert.deepEqual([got['vary'], got['content-security-policy']], ['Accept', undefined]);
+    }
+    envelope('METHOD_NOT_ALLOWED')(await ask('GET', REPORT, { headers: { ...PERSON, 'payment-signature': 'e30=' } }));
+  });
+});
+
+describe('the head of a page', () => {
+  const report = sampleResources(CURRENCY)['market_report'];
+  const lengths = Array.from({ length: 40 }, (_, place) => 1_500 + 10 * place);
+  const described = lengths.map(
+    (length) => [`r${length}`, { ...report, description: 'x'.repeat(length + 1) }] as const,
+  );
+  const world = sharedRoutes({ resources: Object.fromEntries(described) });
+
+  it('stays within server.maxHeadBytes: an offer that does not fit beside it is JSON', async () => {
+    const types = new Set<unknown>();
+    for (const length of lengths) {
+      const path = `/api/resources/r${length}/invoke`;
+      const { headers } = await send(world().agents, 'GET', path, { headers: PERSON }).expect(402);
+      const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+      const bytes = `HTTP/1.1 402 Payment Required\r\n${fields.join('')}\r\n`.length;
+      assert.ok(bytes <= world().config.server.maxHeadBytes, `${length}: ${bytes}`);
+      types.add(headers['content-type']);
+    }
+    assert.equal(types.size, 2);
+  });
+});
