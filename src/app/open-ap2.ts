@@ -53,7 +53,7 @@ function openAp2(ap2: Ap2Config, { register, fetcher, minted }: Shared, before?:
   return {
     service: {
       freeCurrency,
-      challenge: (purchase) => challenge(purchase, Date.now()),
+      challenge: (purchase, others = []) => challenge(purchase, others, Date.now()),
       verify: (carried, purchase) => verify(carried, purchase, Date.now() / 1_000),
       accepted: (reference, order) => receipts.accepted(reference, order, Date.now()),
       rejected: (reference, reason) => receipts.rejected(reference, reason, Date.now()),

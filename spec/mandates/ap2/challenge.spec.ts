@@ -24,7 +24,7 @@ function asked(purchase = purchaseWith(), profile = profileWith(), issued = crea
     minted: issued,
     issuers: ['https://agents.provider.example'],
   });
-  const { required, ...more } = JSON.parse(challenge(purchase, AT));
+  const { required, ...more } = JSON.parse(challenge(purchase, [], AT));
   assert.deepEqual(more, {});
   assert.equal(required.length, 1);
   return required[0];

@@ -119,7 +119,10 @@ describe('what is sold to whom', () => {
   });
 
   it('a resource without an offer is a bug', () => {
-    assert.throws(() => createSelling(offers).offerFor({ ...CALL, resource: { id: 'none' } } as ProvenCall, req), /no offer for none/);
+    assert.throws(
+      () => createSelling(offers).offerFor({ ...CALL, resource: { id: 'none' } } as ProvenCall, req),
+      /no offer for none/,
+    );
     assert.throws(() => createSelling(offers).offerTo(req, 'none'), /no offer for none/);
   });
 });

@@ -29,7 +29,8 @@ interface ChallengerParts extends CheckoutMintParts {
 
 /**
  * Makes `{"required":[{...}]}`: a fresh checkout of a purchase, and what a mandate for it needs.
- * `nowMs`: unix milliseconds. Constant members are serialised once.
+ * `others`: the same purchase in further assets; each has a checkout in `alternatives`. `nowMs`:
+ * unix milliseconds. Constant members are serialised once.
  */
 export function createChallenger(parts: ChallengerParts) {
   const { profile, issuers } = parts;
@@ -39,10 +40,19 @@ export function createChallenger(parts: ChallengerParts) {
   const after = JSON.stringify({ issuers, constraints: CONSTRAINTS, maxEnvelopeBytes });
   const paid = JSON.stringify({ algorithms: [...algorithms], ...policy });
   const free = JSON.stringify({ algorithms: [...algorithms], ...FREE_POLICY });
-  return function challenge(purchase: Purchase, nowMs: number): string {
+  const checkout = (purchase: Purchase, nowMs: number) => {
     const { jti, jwt, hash, exp } = mint(purchase, nowMs);
-    const expiresAt = new Date(exp * 1_000).toISOString();
-    const fresh = JSON.stringify({ nonce: jti, checkoutJwt: jwt, checkoutHash: hash, expiresAt });
+    return { nonce: jti, checkoutJwt: jwt, checkoutHash: hash, expiresAt: new Date(exp * 1_000).toISOString() };
+  };
+  return function challenge(purchase: Purchase, others: readonly Purchase[], nowMs: number): string {
+    const alternatives = others.map((other) => {
+      const { network, asset } = other.payment ?? {};
+      return { network, asset, ...checkout(other, nowMs) };
+    });
+    const fresh = JSON.stringify({
+      ...checkout(purchase, nowMs),
+      ...(alternatives.length === 0 ? {} : { alternatives }),
+    });
     const members = [before, fresh, purchase.payment === undefined ? free : paid, after].map(inner).join(',');
     return `{"required":[{${members}}]}`;
   };

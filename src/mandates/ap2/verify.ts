@@ -34,8 +34,11 @@ import { referenceOf } from './sd-jwt.ts';
 export interface MandateService {
   /** The currency in which a free resource costs nothing. */
   readonly freeCurrency: string;
-  /** `authorization` as JSON text (ap2 7.4): the mandate that is needed, and a fresh checkout. */
-  challenge(purchase: Purchase): string;
+  /**
+   * `authorization` as JSON text (ap2 7.4): the mandate that is needed, and a fresh checkout.
+   * `others`: the same purchase in further assets.
+   */
+  challenge(purchase: Purchase, others?: readonly Purchase[]): string;
   /** Checks that a call carried a mandate for this purchase. Writes nothing, never rejects. */
   verify(carried: CarriedMandate, purchase: Purchase): Promise<MandateVerdict>;
   /**

@@ -121,7 +121,10 @@ export function requirePayment(
   const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
   const authorization =
     mandates !== undefined && call.stage !== 'resolved' && needsMandate(call.resource)
-      ? mandates.challenge(paidPurchase(call, offer))
+      ? mandates.challenge(
+          paidPurchase(call, offer),
+          offer.others.map((other) => paidPurchase(call, other)),
+        )
       : undefined;
   const facts = {
     requestId,

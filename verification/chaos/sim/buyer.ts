@@ -185,7 +185,11 @@ export function offerOf(settle: Setting['settle']): Offer {
 /** Every token passes: the proof names its buyer, and the simulation does not test forgeries. */
 export const TOKENS: Pick<BuyerTokens, 'read'> = {
   read(text) {
-    return { ...{ text, genuineForMs: 700_000, offeredUntilMs: undefined }, answerOf: answerNamed(text), boundTo: undefined };
+    return {
+      ...{ text, genuineForMs: 700_000, offeredUntilMs: undefined },
+      answerOf: answerNamed(text),
+      boundTo: undefined,
+    };
   },
 };
 

@@ -96,7 +96,13 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { time } = process;
   const networkOf = (): string => '-';
   const unpaidWork = createUnpaidWork(() => UNPAID_WORK, time);
-  const gate = { accepting: () => true, reserveBackend, networkOf, noteProof: () => undefined, quoteBought: () => undefined };
+  const gate = {
+    accepting: () => true,
+    reserveBackend,
+    networkOf,
+    noteProof: () => undefined,
+    quoteBought: () => undefined,
+  };
   const selling = createSelling(new Map([[RESOURCE_ID, offerOf(ports.settle)]]));
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
   const settler = createSettler({ ledger, rail, leases, unpaidWork, payToExclusive, onStoreLoss: 'deliver', time });
@@ -125,7 +131,13 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const mandates = simMandates(() => time.now());
   const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
   const collector = createCollector({
-    ...{ find: createFindKnown(ledger, { ...SCOPE, assets: [SCOPE] }), verifier, networkOf, events: sink, removed: resource.backend },
+    ...{
+      find: createFindKnown(ledger, { ...SCOPE, assets: [SCOPE] }),
+      verifier,
+      networkOf,
+      events: sink,
+      removed: resource.backend,
+    },
     catalogue: { byId: new Map([[RESOURCE_ID, resource]]) },
   });
   const last = errorHandler((error) => {

@@ -117,7 +117,9 @@ describe('the challenge of a paid resource', () => {
     for (let length = 0; length < 12; length += 1)
       for (const letter of ['x', 'ü', '€', '😀', '_']) {
         const described = { ...report, description: letter.repeat(letter === '_' ? 100 + length : length) };
-        const { header, document } = challengeFor(described, acceptsOf(terms), 'https://shop.example').fresh(facts('req_1'));
+        const { header, document } = challengeFor(described, acceptsOf(terms), 'https://shop.example').fresh(
+          facts('req_1'),
+        );
         assert.equal(Buffer.from(header, 'base64').toString(), document);
         assert.equal(Buffer.from(document).toString('base64'), header, 'in canonical spelling');
         assert.equal(JSON.parse(document).extensions['agent-commerce-buyer'].info.token, TOKEN);
@@ -381,7 +383,9 @@ function offerAt(clock: { nowMs: number }, sign?: OfferSigner['sign']) {
     now: () => clock.nowMs,
     sign: (requirements, url, validUntil) => {
       untils.push(validUntil);
-      return sign === undefined ? signedOffers(key, requirements, url, validUntil) : sign(requirements, url, validUntil);
+      return sign === undefined
+        ? signedOffers(key, requirements, url, validUntil)
+        : sign(requirements, url, validUntil);
     },
   };
   const config = { merchant: { publicBaseUrl: BASE }, resources: [REPORT], x402 };
