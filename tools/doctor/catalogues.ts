@@ -51,8 +51,8 @@ interface Objection {
 
 /** The answers of the gateway to the requests of catalogues. */
 interface Answers {
-  /** The document of each 402; a text: why there is none; undefined: it was not asked for. */
-  readonly offers: ReadonlyMap<ResourceConfig, JsonObject | string | undefined>;
+  /** By resource in the order of the configuration; undefined: its price was not asked for. */
+  readonly offers: ReadonlyMap<ResourceConfig, { readonly required: JsonObject } | Objection | undefined>;
   readonly openApi: JsonObject | undefined;
   readonly hasLlms: boolean;
 }
@@ -89,12 +89,16 @@ async function ask(config: GatewayConfig, catalogue: Catalogue, sold: readonly R
     const answer = await httpGet(url + path, { headers, silentMs: SILENT_MS });
     return { ...answer, text: await bodyText(url, answer, MAX_BYTES) };
   };
-  const offerOf = async (resource: ResourceConfig): Promise<JsonObject | string | undefined> => {
+  const offerOf = async (resource: ResourceConfig) => {
     const path = addressOf(resource, config, catalogue);
     if (path === undefined) return undefined;
     const { statusCode, headers: fields } = await get(path);
-    if (statusCode !== 402) return `GET ${path} is answered ${statusCode}, not 402`;
-    return jsonOf(Buffer.from(String(fields['payment-required'] ?? ''), 'base64').toString()) ?? NO_HEADER;
+    if (statusCode !== 402)
+      return { text: `GET ${path} is answered ${statusCode}, not 402`, remedy: 'see running gateway, and GET /ready' };
+    const required = jsonOf(Buffer.from(String(fields['payment-required'] ?? ''), 'base64').toString());
+    return required === undefined
+      ? { text: 'its 402 has no room for the header PAYMENT-REQUIRED', remedy: shorten(resource) }
+      : { required };
   };
   const [openApi, llms, ...offers] = await Promise.all([
     get(PUBLISHED.openapi),
@@ -107,8 +111,6 @@ async function ask(config: GatewayConfig, catalogue: Catalogue, sold: readonly R
     hasLlms: llms.statusCode === 200,
   };
 }
-
-const NO_HEADER = 'its 402 has no room for the header PAYMENT-REQUIRED';
 
 /** Undefined: only another method, or an unknown input, asks for its price. */
 function addressOf(resource: ResourceConfig, { backend }: GatewayConfig, catalogue: Catalogue): string | undefined {
@@ -216,11 +218,14 @@ const REMEDIES: Readonly<Record<string, (resource: ResourceConfig) => string>> =
   [OF_DOCUMENT.L2_PRICE_MISSING_ON_PAID]: inCurrency,
 };
 
-function exampleFor({ id, bazaar }: ResourceConfig): string {
+function exampleFor(resource: ResourceConfig): string {
+  const { id, bazaar } = resource;
+  return bazaar === undefined ? `set ${memberPath('resources', id)}.bazaar.example` : shorten(resource);
+}
+
+function shorten({ id }: ResourceConfig): string {
   const at = memberPath('resources', id);
-  return bazaar === undefined
-    ? `set ${at}.bazaar.example`
-    : `shorten ${at}.bazaar, its schemas or its description, or raise server.maxHeadBytes`;
+  return `shorten ${at}.bazaar, its schemas or its description, or raise server.maxHeadBytes`;
 }
 
 function inCurrency({ pricing }: ResourceConfig): string {
@@ -247,7 +252,7 @@ function judged(
     const at = memberPath('resources', resource.id);
     if (offer === undefined)
       return [skipped(`${at} is sold in place alone: its 402 is asked for by GET and with bazaar.example only`)];
-    const objections = typeof offer === 'string' ? [unusable(offer, resource)] : objectionsTo(offer, resource);
+    const objections = 'text' in offer ? [offer] : objectionsTo(offer.required, resource);
     const refuses = objections.some(({ lists }) => lists !== true);
     if (!refuses) listed += 1;
     if (objections.length === 0) return [];
@@ -267,12 +272,4 @@ function objection(text: string, severity: string, remedy: string): Objection {
 /** A sentence of a package, as a part of one. */
 function clause(sentence: string): string {
   return sentence.replace(/\.$/, '');
-}
-
-function unusable(text: string, resource: ResourceConfig): Objection {
-  return {
-    text,
-    remedy:
-      text === NO_HEADER ? exampleFor({ ...resource, bazaar: { example: {} } }) : 'see running gateway, and GET /ready',
-  };
 }
