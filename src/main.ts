@@ -5,7 +5,7 @@ import { GATEWAY_COMMANDS } from './cli/commands.ts';
 import { exitWith, runProgram, UsageError } from './cli/program.ts';
 
 /** Commands of `tools/`, which no image carries. */
-const OF_THE_PACKAGE = /^(?:dev|init|import|pay|wallet|mandate|vectors|refunds (?:pay|record))$/;
+const OF_THE_PACKAGE = /^(?:dev|init|import|pay|wallet|mandate|vectors|refunds (?:pay|record)|doctor --catalogues)$/;
 
 await exitWith(async () => {
   const words = process.argv.slice(2);

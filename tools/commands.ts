@@ -49,17 +49,24 @@ const DEVELOPER_COMMANDS: CommandGroup = {
   ],
 };
 
-/** The image lists refunds; what sends money back reads a key that no gateway has. */
-const REFUNDS: CommandGroup['commands'][number] = {
-  name: 'refunds',
-  summary: 'list the refunds that are due, and send them',
-  load: async () => (await import('./refunds/command.ts')).refundsCommand(),
-};
+/** Commands that do more than those of the image, which has neither keys nor rules of listings. */
+const EXTENDED: CommandGroup['commands'] = [
+  {
+    name: 'refunds',
+    summary: 'list the refunds that are due, and send them',
+    load: async () => (await import('./refunds/command.ts')).refundsCommand(),
+  },
+  {
+    name: 'doctor',
+    summary: 'look at all that a gateway depends on, and say what to do',
+    load: async () => (await import('./doctor/command.ts')).doctorCommand(),
+  },
+];
 
 export const PACKAGE_COMMANDS: readonly CommandGroup[] = [
   DEVELOPER_COMMANDS,
   ...GATEWAY_COMMANDS.map(({ title, commands }) => ({
     title,
-    commands: commands.map((command) => (command.name === REFUNDS.name ? REFUNDS : command)),
+    commands: commands.map((command) => EXTENDED.find(({ name }) => name === command.name) ?? command),
   })),
 ];

@@ -30,7 +30,7 @@ describe('the commands for developers', () => {
 
   it('are not in the bundle: no image makes test keys or mandates', async () => {
     const bundle = codeBeside(process.env['GATEWAY_ENTRY'] ?? (await bundledGateway()));
-    for (const text of ['TEST keys', 'acg vectors ap2 cases.json', 'anvil_setCode'])
+    for (const text of ['TEST keys', 'acg vectors ap2 cases.json', 'anvil_setCode', 'SCHEMA_INPUT_MISSING'])
       assert.ok(!bundle.includes(text), text);
   });
 });

@@ -6,7 +6,7 @@ import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { checkBackend } from './doctor/backend.ts';
 import { checkCertificate } from './doctor/certificate.ts';
-import { type NamedFinding, type Part, runChecks, STATUSES, skipped } from './doctor/check.ts';
+import { type Check, type NamedFinding, type Part, runChecks, STATUSES, skipped } from './doctor/check.ts';
 import { checkClock } from './doctor/clock.ts';
 import { checkConfiguration } from './doctor/configuration.ts';
 import { checkFacilitators } from './doctor/facilitators.ts';
@@ -22,10 +22,13 @@ const ERASE = '\r\u001b[K';
 const PROGRESS_WIDTH = 79;
 const STYLES = { PASS: 'green', WARN: 'yellow', FAIL: 'red', SKIP: 'dim' } as const;
 
-interface DoctorArgs {
+export interface DoctorArgs {
   readonly config?: string;
   readonly json?: boolean;
 }
+
+/** Makes checks of the gateway that runs here, which then has to run. */
+type MoreChecks = (config: GatewayConfig, catalogue: Catalogue) => readonly Check[];
 
 export function doctorCommand(): Command {
   const about = `Looks at the configuration, store, backend, chain, facilitator, clock and certificate, and at the gateway that runs
@@ -36,8 +39,9 @@ here. It sells and pays nothing, and says what to do about each fault. Ends with
     .action((args) => doctor(args));
 }
 
-async function doctor(args: DoctorArgs): Promise<void> {
-  const findings = await diagnose(args.config, process.env, progressOn(process.stderr));
+/** Prints what it finds. `more`: checks that the command line asks for. */
+export async function doctor(args: DoctorArgs, more?: MoreChecks): Promise<void> {
+  const findings = await diagnose(args.config, process.env, progressOn(process.stderr), more);
   const count = (wanted: NamedFinding['status']) => findings.filter(({ status }) => status === wanted).length;
   printList({ rows: findings, document: { ok: count('FAIL') === 0, findings }, none: '' }, SHAPE, args);
   process.stderr.write(`${STATUSES.map((status) => `${count(status)} ${status}`).join(', ')}\n`);
@@ -49,11 +53,12 @@ export async function diagnose(
   path: string | undefined,
   env: NodeJS.ProcessEnv,
   progress: (names: readonly string[]) => void = () => undefined,
+  more?: MoreChecks,
 ): Promise<readonly NamedFinding[]> {
   const { accepted, findings } = checkConfiguration(path, env);
   if (accepted === undefined) return findings;
   const { config, catalogue } = accepted;
-  const parts = await partsOf(config, catalogue);
+  const parts = await partsOf(config, catalogue, more);
   const checks = parts.flatMap((part) => part.checks);
   try {
     return [...findings, ...(await runChecks(checks, progress))].map(maskerOf(config.secrets));
@@ -63,10 +68,14 @@ export async function diagnose(
 }
 
 /** Each part is loaded where the configuration has it: Redis and chain bring large libraries. */
-async function partsOf(config: GatewayConfig, catalogue: Catalogue): Promise<readonly Part[]> {
+async function partsOf(
+  config: GatewayConfig,
+  catalogue: Catalogue,
+  more: MoreChecks | undefined,
+): Promise<readonly Part[]> {
   const { storage, merchant, backend, x402 } = config;
   const { engine } = storage;
-  const running = runningGateway(config);
+  const running = runningGateway(config, more !== undefined);
   const store = async (): Promise<Part> => {
     if (engine.kind === 'redis') return (await import('./doctor/redis.ts')).checkRedis(engine, merchant.id, x402?.mode);
     const { checkSqlite } = await import('./doctor/sqlite.ts');
@@ -78,7 +87,7 @@ async function partsOf(config: GatewayConfig, catalogue: Catalogue): Promise<rea
       checks: [...checkBackend(backend), ...checkSoldPaths(config, catalogue), ...checkSecondNames(config, catalogue)],
     },
     ...(x402 === undefined ? [] : await paymentParts(x402)),
-    { checks: [running.check, checkCertificate(merchant.publicBaseUrl)] },
+    { checks: [running.check, checkCertificate(merchant.publicBaseUrl), ...(more?.(config, catalogue) ?? [])] },
   ];
 }
 

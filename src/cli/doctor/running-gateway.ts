@@ -19,8 +19,11 @@ const OLDER =
 /** Public documents of the server at the address of the configuration. */
 type Published = { readonly discovery: Json; readonly resources: Json } | 'nothing' | 'stranger';
 
-/** Asks the gateway at most once. */
-export function runningGateway(config: GatewayConfig): { readonly check: Check; isServed(): Promise<boolean> } {
+/** Asks the gateway at most once. `needed`: it fails where nothing listens. */
+export function runningGateway(
+  config: GatewayConfig,
+  needed = false,
+): { readonly check: Check; isServed(): Promise<boolean> } {
   let asked: Promise<Published> | undefined;
   const published = (): Promise<Published> => {
     asked ??= publishedAt(config);
@@ -29,7 +32,7 @@ export function runningGateway(config: GatewayConfig): { readonly check: Check; 
   return {
     check: {
       name: 'running gateway',
-      run: async () => compared(config, await published()),
+      run: async () => compared(config, await published(), needed),
     },
     isServed: async () => typeof (await published()) === 'object',
   };
@@ -50,9 +53,12 @@ async function publishedAt(config: GatewayConfig): Promise<Published> {
   }
 }
 
-function compared(config: GatewayConfig, published: Published): Finding {
+function compared(config: GatewayConfig, published: Published, needed: boolean): Finding {
   const { url } = localAddress(config);
-  if (published === 'nothing') return skipped(`nothing listens at ${url}`);
+  if (published === 'nothing') {
+    const found = `nothing listens at ${url}`;
+    return needed ? failed(found, 'start the gateway of this configuration, and ask again') : skipped(found);
+  }
   if (published === 'stranger')
     return failed(`${url} is taken by something that is no gateway`, 'end it, or choose another server.port');
   const differences = [

@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { diagnose } from '../../../src/cli/doctor.ts';
+import { checkCatalogues } from '../../../tools/doctor/catalogues.ts';
+import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
+import { acg, acgOfCheckout } from '../../cli/acg.ts';
+import { type ConfigObject, CURRENCY, merged, NO_CHAIN, worldConfig, writeConfig } from '../../support/config.ts';
+import { openGateway, type TestGateway, type TestGatewayParts } from '../../support/gateway.ts';
+import { startHostileFacilitator } from '../../support/hostile-facilitator.ts';
+import { answerJson, serveHttp } from '../../support/http-server.ts';
+import { sampleResources } from '../../support/resources.ts';
+import { type SampleBackend, startSampleBackend } from '../../support/sample-backend.ts';
+
+/** Base Sepolia and its USDC; no money moves here. */
+const USDC = {
+  network: 'eip155:84532',
+  asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+  assetName: 'USDC',
+  assetVersion: '2',
+  rpcUrl: undefined,
+};
+const REPORT = {
+  expose: ['http', 'origin'],
+  outputSchema: { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: true },
+  bazaar: { example: { city: 'Berlin' } },
+};
+const PRICES = { expose: ['http'], bazaar: { example: {}, output: 'city;price' } };
+const OTHERS = Object.fromEntries(
+  Object.keys(sampleResources(CURRENCY))
+    .filter((id) => !['market_report', 'price_list', 'cities'].includes(id))
+    .map((id) => [id, undefined]),
+);
+const RESOURCES = { ...OTHERS, market_report: REPORT, price_list: PRICES };
+const SOUND: ConfigObject = { payments: { x402: USDC }, resources: RESOURCES };
+const [BAZAAR, AGENTCASH, MPP] = ['bazaar', 'agentcash, x402scan', 'mpp directories'] as const;
+const listed = (count: number) => ({
+  [BAZAAR]: [`PASS would list ${count} of 2`],
+  [AGENTCASH]: [`PASS would list ${count} of 2`],
+  [MPP]: [`PASS would list as x402, without an MPP challenge, ${count} of 2`],
+});
+const [ALL, ONE] = [listed(2), listed(1)];
+type Findings = Readonly<Record<string, readonly string[]>>;
+
+const ends = new AsyncDisposableStack();
+let folder: string;
+let backend: SampleBackend;
+let parts: TestGatewayParts;
+let gateway: TestGateway;
+
+before(async () => {
+  folder = await temporaryDirectory(ends, 'acg-catalogues-');
+  backend = ends.adopt(await startSampleBackend(), ({ stop }) => stop());
+  const { url } = ends.adopt(await startHostileFacilitator(USDC.network), ({ stop }) => stop());
+  parts = {
+    ...{ chain: NO_CHAIN, backendUrl: backend.url, payTo: privateKeyToAddress(generatePrivateKey()) },
+    ...{ facilitator: { mode: 'remote', url }, publicBaseUrl: 'http://127.0.0.1:8402', overrides: SOUND },
+  };
+  gateway = await opened(parts);
+});
+after(() => ends.disposeAsync());
+
+async function opened(of: TestGatewayParts): Promise<TestGateway> {
+  return ends.adopt(await openGateway(of), ({ close }) => close());
+}
+
+/** Writes the file of a gateway that listens there, and says where. */
+async function configured(of = parts, url = gateway.url): Promise<string> {
+  const path = join(folder, `${randomUUID()}.yaml`);
+  const ports = { agents: Number(new URL(url).port), management: 2 };
+  await writeConfig(path, worldConfig({ ...of, ports, storage: { sqlite: { path: ':memory:' } } }));
+  return path;
+}
+
+/** The findings by listing. */
+async function findingsOf(path: string): Promise<Findings> {
+  const findings = await diagnose(path, {}, undefined, checkCatalogues);
+  const told = findings.filter(({ check }) => check in ALL);
+  return Object.fromEntries(
+    [...Map.groupBy(told, ({ check }) => check)].map(([check, some]) => [
+      check,
+      some.map(({ status, message, remedy }) => `${status} ${[message, remedy].filter(Boolean).join('; ')}`),
+    ]),
+  );
+}
+
+/** The same where the file has these changes, and the gateway too unless it runs another. */
+async function found(changes: ConfigObject = {}, running = merged(SOUND, changes)): Promise<Findings> {
+  gateway.reload(running);
+  return findingsOf(await configured({ ...parts, overrides: merged(SOUND, changes) }));
+}
+
+const NO_DOCUMENT = ['WARN would list nothing: there is no /openapi.json; add openapi to publish'];
+const UNASKED =
+  'SKIP resources.price_list is sold in place alone: its 402 is asked for by GET and with bazaar.example only';
+const NO_PRICE = (id: string, ...routes: readonly string[]) =>
+  `WARN would list resources.${id}, but: ${routes.map((route) => `Paid route ${route} has no price hint`).join(', ')}; ` +
+  'price it in USDC, which is shown as USD: TUSD is no currency of three letters';
+
+const CASES: readonly (readonly [what: string, changes: ConfigObject, differs: Findings])[] = [
+  [
+    'a resource without an example, which Bazaar and x402scan refuse',
+    { resources: { price_list: { bazaar: undefined } } },
+    {
+      [BAZAAR]: [
+        'WARN would refuse resources.price_list: its 402 does not say how it is called; set resources.price_list.bazaar.example',
+        ...ONE[BAZAAR],
+      ],
+      [AGENTCASH]: [
+        'WARN would refuse resources.price_list: Input schema is missing, Output schema is missing; set resources.price_list.bazaar.example',
+        ...ONE[AGENTCASH],
+      ],
+    },
+  ],
+  [
+    'schemas that the head has no room for, without which Bazaar lists a resource',
+    {
+      merchant: { iconUrl: `https://shop.example/${'i'.repeat(200)}` },
+      resources: {
+        price_list: { description: 'd'.repeat(480), bazaar: { output: 'o'.repeat(1_100) } },
+      },
+    },
+    {
+      [AGENTCASH]: [
+        'WARN would refuse resources.price_list: Input schema is missing, Output schema is missing; shorten resources.price_list.bazaar, its schemas or its description, or raise server.maxHeadBytes',
+        ...ONE[AGENTCASH],
+      ],
+    },
+  ],
+  [
+    'a resource without an answer, which x402scan lists with a warning',
+    { resources: { price_list: { bazaar: { output: undefined } } } },
+    {
+      [AGENTCASH]: [
+        'WARN would list resources.price_list, but: Output schema is missing; set resources.price_list.outputSchema',
+        ...ALL[AGENTCASH],
+      ],
+    },
+  ],
+  ['no OpenAPI document', { publish: ['llms'] }, { [AGENTCASH]: NO_DOCUMENT, [MPP]: NO_DOCUMENT }],
+  [
+    'no text for models',
+    { publish: ['openapi'] },
+    { [MPP]: [...ALL[MPP], 'WARN suggests a text for models: there is no /llms.txt; add llms to publish'] },
+  ],
+  [
+    'a price that is in no currency',
+    { payments: { x402: { asset: `0x${'12'.repeat(20)}` } } },
+    {
+      [AGENTCASH]: [
+        NO_PRICE('market_report', 'POST /api/resources/market_report/invoke', 'GET /reports/{city}'),
+        NO_PRICE('price_list', 'POST /api/resources/price_list/invoke'),
+        ...ALL[AGENTCASH],
+      ],
+    },
+  ],
+  [
+    'a sale in place that GET does not reach',
+    {
+      resources: {
+        market_report: { expose: ['origin'] },
+        price_list: { expose: ['origin'], backend: { method: 'POST' } },
+      },
+    },
+    {
+      [BAZAAR]: [UNASKED, ...ONE[BAZAAR]],
+      [AGENTCASH]: [UNASKED, ...ONE[AGENTCASH]],
+      [MPP]: [UNASKED, ...ONE[MPP]],
+    },
+  ],
+  ['nothing where the gateway serves one host alone', { server: { allowedHosts: ['shop.example'] } }, {}],
+];
+
+describe('acg doctor --catalogues', () => {
+  it('finds nothing where every resource says how it is called, and neither pays nor calls the merchant', async () => {
+    assert.deepEqual(await found(), ALL);
+    const asked = () => backend.requests.map(({ method, url }) => `${method} ${url}`);
+    const before = asked();
+    await diagnose(await configured(), {});
+    assert.deepEqual(asked(), [...before, ...before]);
+    assert.deepEqual((await gateway.store.receipts.page({ limit: 10 })).receipts, []);
+  });
+
+  for (const [what, changes, differs] of CASES)
+    it(`names ${what}`, async () => {
+      assert.deepEqual(await found(changes), { ...ALL, ...differs });
+    });
+
+  it('names a resource that the gateway does not sell', async () => {
+    const running = { ...SOUND, resources: { ...RESOURCES, price_list: undefined } };
+    const gone =
+      'WARN would refuse resources.price_list: GET /api/resources/price_list/invoke is answered 405, not 402; see running gateway, and GET /ready';
+    assert.deepEqual(await found({}, running), {
+      [BAZAAR]: [gone, ...ONE[BAZAAR]],
+      [AGENTCASH]: [gone, ...ONE[AGENTCASH]],
+      [MPP]: [gone, ...ONE[MPP]],
+    });
+  });
+
+  it('names what the document of the merchant, which passes, does not describe', async () => {
+    const document = {
+      openapi: '3.1.0',
+      info: { title: 'Own', version: '1' },
+      paths: { '/own': { get: { security: [] } } },
+    };
+    const { url } = ends.adopt(await serveHttp(({ response }) => answerJson(response, 200, document)), ({ stop }) =>
+      stop(),
+    );
+    const overrides = merged(SOUND, { backend: { passthrough: { enabled: true } } });
+    const own = { ...parts, backendUrl: url, overrides };
+    const missing = ['market_report', 'price_list'].map(
+      (id) => `WARN would refuse resources.${id}: /openapi.json does not have it; add openapi to publish`,
+    );
+    const { url: at } = await opened(own);
+    assert.deepEqual(await findingsOf(await configured(own, at)), {
+      [BAZAAR]: ALL[BAZAAR],
+      [AGENTCASH]: missing,
+      [MPP]: missing,
+    });
+  });
+
+  it('names payments that no facilitator sees', async () => {
+    const facilitator = { mode: 'local', url: undefined, auth: undefined, privateKey: NO_CHAIN.relayerKey };
+    const changes = { payments: { x402: { rpcUrl: NO_CHAIN.rpcUrl, facilitator } } };
+    assert.deepEqual(await found(changes, SOUND), {
+      ...ALL,
+      [BAZAAR]: [
+        'WARN would list nothing: it lists what its facilitator settles, and this gateway settles itself; set payments.x402.facilitator to a remote one that keeps a Bazaar',
+      ],
+    });
+  });
+
+  it('fails where no gateway runs, and leaves the listings unchecked', async () => {
+    const findings = await diagnose(await configured(parts, 'http://127.0.0.1:1'), {}, undefined, checkCatalogues);
+    const told = findings.filter(({ check }) => check === 'running gateway' || check in ALL);
+    assert.deepEqual(
+      told.map(({ check, status, message }) => `${check}: ${status} ${message}`),
+      [
+        'running gateway: FAIL nothing listens at http://127.0.0.1:1',
+        ...Object.keys(ALL).map((check) => `${check}: SKIP see running gateway`),
+      ],
+    );
+  });
+
+  it('is an option of the package, and the image names the package', async () => {
+    gateway.reload(SOUND);
+    const path = await configured();
+    const { lines } = await acgOfCheckout(folder, ['doctor', '--catalogues', '--config', path]);
+    const { findings } = JSON.parse(lines.join('\n'));
+    const told: readonly { check: string; status: string }[] = findings;
+    assert.deepEqual(
+      told.filter(({ check }) => check in ALL).map(({ status }) => status),
+      ['PASS', 'PASS', 'PASS'],
+    );
+    const { code, errors } = await acg(folder, ['doctor', '--catalogues', '--config', path]);
+    assert.equal(code, 64);
+    assert.match(errors, /doctor --catalogues is no command of the image: install the package/);
+  });
+});
