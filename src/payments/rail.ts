@@ -131,7 +131,7 @@ export interface RailFault {
 export interface PaymentRail<Payload, Offer> {
   readonly facilitator: 'local' | 'remote';
   /** Whether `reconcile` asks a chain; otherwise it has only the facilitator's claims. */
-  readonly seesChain: boolean;
+  seesChain(offer: Offer): boolean;
   /** Deadline 5 s. Moves nothing. */
   verify(proof: Proof<Payload>, offer: Offer): Promise<RailVerdict>;
   /**
@@ -155,7 +155,7 @@ export interface PaymentRail<Payload, Offer> {
    * itself.
    * @throws when the node does not answer
    */
-  markOf?(transaction: string, proof: Proof<Payload>): Promise<string | undefined>;
+  markOf?(transaction: string, proof: Proof<Payload>, offer: Offer): Promise<string | undefined>;
   /**
    * Whether the payee has sent this payment back: the nonce of its refund is used or cancelled.
    * Absent where no chain is asked.

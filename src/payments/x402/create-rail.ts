@@ -17,15 +17,29 @@ import { type EntryOf, whyElsewhere } from './wire/offers.ts';
 import type { X402Config } from './wire/settings.ts';
 import type { FaultLog, PaymentRail } from './wire/types.ts';
 
+/** The facts for metrics that are of one network. */
+export interface NetworkFacts extends Pick<PaymentRail, 'chainState' | 'transfersLeft'> {
+  /** CAIP-2. */
+  readonly network: string;
+}
+
 /** The configured rail, open, with the local checks that come before it. */
 export interface X402Rail extends PaymentRail {
   /** The checks of contract 4.2, steps 1 to 4, for a decoded proof. */
   examine(candidate: Candidate): Examination;
   /**
    * Takes over the parts of a configuration that may change while the rail is open: the logins at
-   * its facilitators, and the source of catalogue entries, which gives none before.
+   * its facilitators, which networks are offered, and the source of catalogue entries, which gives
+   * none before. `entries`: all of `payments.x402`, in their order.
    */
-  renew(config: Pick<X402Config, 'facilitator'>, entryOf: EntryOf): void;
+  renew(entries: readonly Pick<X402Config, 'facilitator' | 'offered'>[], entryOf: EntryOf): void;
+  /**
+   * Indexes of the entries that the last `check` found unreachable; empty while no offered entry is
+   * reachable, because then nothing better can be offered.
+   */
+  away(): ReadonlySet<number>;
+  /** The facts for metrics of each entry, in their order; absent where there is one entry. */
+  readonly perNetwork?: readonly NetworkFacts[];
   close(): Promise<void>;
 }
 
@@ -65,6 +79,7 @@ async function openRail(config: X402Config, node: OpenNode | undefined, log: Fau
     ...(chain === undefined ? {} : { sentBack: (proof, offer) => wasSentBack(chain, proof, offer) }),
     examine,
     renew,
+    away: () => NONE_AWAY,
     async check() {
       try {
         await node?.compareAsset();
@@ -89,8 +104,8 @@ async function railOf(
     const rail = createRemoteRail({ facilitator, network, chain: node?.health.chain, confirm, confirmations });
     return {
       rail,
-      renew({ facilitator: renewed }, entryOf) {
-        if (renewed.mode === 'remote') rail.renew(renewed, entryOf);
+      renew([renewed], entryOf) {
+        if (renewed?.facilitator.mode === 'remote') rail.renew(renewed.facilitator, entryOf);
       },
       close: () => rail.close(),
     };
@@ -101,6 +116,8 @@ async function railOf(
   const rail = await createLocalRail({ rpc, chain: health.chain, terms: config, privateKey });
   return { rail, renew: () => undefined, close: async () => undefined };
 }
+
+const NONE_AWAY: ReadonlySet<number> = new Set();
 
 /** Local chains make a block when there is something to put into it, known mainnets by time. */
 const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as const;
@@ -148,15 +165,15 @@ function ofItsAsset<Rail extends PaymentRail>(rail: Rail, own: X402Config): Rail
   return {
     ...rail,
     async verify(proof, offer) {
-      const cause = whyElsewhere(offer, own);
+      const cause = whyElsewhere(offer, [own]);
       return cause === undefined ? rail.verify(proof, offer) : { kind: 'unavailable', cause };
     },
     async settle(proof, offer, ...more) {
-      const cause = whyElsewhere(offer, own);
+      const cause = whyElsewhere(offer, [own]);
       return cause === undefined ? rail.settle(proof, offer, ...more) : { kind: 'uncertain', cause };
     },
     async reconcile(proof, offer, history) {
-      const cause = whyElsewhere(offer, own);
+      const cause = whyElsewhere(offer, [own]);
       return cause === undefined ? rail.reconcile(proof, offer, history) : { kind: 'unknown', cause };
     },
   };
