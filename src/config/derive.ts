@@ -25,10 +25,9 @@ import {
   type ResourceSurroundings,
 } from './sections/resources.ts';
 import { deriveStorage, type Engine, engineOf, SEALING_KEYS, storageKeys } from './sections/storage.ts';
-import { deriveX402 } from './sections/x402.ts';
+import { deriveX402, entriesOf } from './sections/x402.ts';
 
 const RESOURCES = schema.properties.resources;
-const KEY_PATH = 'payments.x402.facilitator.privateKey';
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 /** Checks of texts that a JSON Schema cannot express, by `x-form`; each returns the fault. */
@@ -99,6 +98,7 @@ export function deriveConfig(
     storage,
     protocols,
     x402: payments.x402,
+    alternatives: payments.alternatives,
     blockedPayers: blockedPayers(document, problems),
     authorization: { ap2 },
     signing,
@@ -195,7 +195,9 @@ function isTrial(
 }
 
 interface Payments {
+  /** The first entry of `payments.x402`; undefined where it is absent or refused. */
   readonly x402: X402Config | undefined;
+  readonly alternatives: readonly X402Config[];
   readonly asset: PriceAsset;
 }
 
@@ -205,11 +207,20 @@ function derivePayments(
   fromFile: ReadonlySet<string>,
   problems: ProblemList,
 ): Payments {
-  if (!problems.readable('payments.x402')) return { x402: undefined, asset: { kind: 'unsound' } };
-  const x402 = document.payments.x402;
-  if (x402 === undefined) return { x402: undefined, asset: { kind: 'absent' } };
-  const derived = deriveX402(x402, { engine, keyFromFile: fromFile.has(KEY_PATH) }, problems);
-  return { x402: derived, asset: priceAsset(x402, problems) };
+  if (!problems.readable('payments.x402')) return { x402: undefined, alternatives: [], asset: { kind: 'unsound' } };
+  const entries = entriesOf(document.payments.x402);
+  const [first] = entries;
+  if (first === undefined) return { x402: undefined, alternatives: [], asset: { kind: 'absent' } };
+  const [x402, ...alternatives] = entries.map(({ at, entry }) =>
+    problems.readable(at)
+      ? deriveX402(entry, at, { engine, keyFromFile: fromFile.has(`${at}.facilitator.privateKey`) }, problems)
+      : undefined,
+  );
+  return {
+    x402,
+    alternatives: alternatives.filter((one) => one !== undefined),
+    asset: priceAsset(first.entry, problems),
+  };
 }
 
 function deriveResources(

@@ -11,7 +11,7 @@ import { isRepeatable } from '../../resources/resource.ts';
 import type { ResourceFault } from '../../resources/schemas/keywords.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
 import { comparisonFault, pathShape, templateParameters } from '../../resources/url-template.ts';
-import type { ConfigDocument, ResourceDocument } from '../document/document.ts';
+import type { ResourceDocument, X402Document } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
 import { MAKE_A_KEY, SEALING_KEYS } from './storage.ts';
@@ -289,7 +289,7 @@ export type PriceAsset =
   | { readonly kind: 'known'; readonly decimals: number; readonly currencies: readonly string[] };
 
 /** Prices name the token by its EIP-712 name or by the declared currency ("USD Coin" or "USDC"). */
-export function priceAsset(x402: NonNullable<ConfigDocument['payments']['x402']>, problems: ProblemList): PriceAsset {
+export function priceAsset(x402: X402Document, problems: ProblemList): PriceAsset {
   const read = ['assetDecimals', 'assetName', 'currency'].map((key) => `payments.x402.${key}`);
   if (!problems.sound(...read)) return { kind: 'unsound' };
   const currencies = x402.currency === undefined ? [x402.assetName] : [x402.currency, x402.assetName];

@@ -1,18 +1,26 @@
 /** Prices and exact money: decimal strings in display units outside, `bigint` base units inside. */
 
+/** One price of a resource, in the asset of one entry of `payments.x402`. */
+export interface Price {
+  /** Display units, as configured. */
+  readonly amount: string;
+  readonly currency: string;
+  /** Base units. */
+  readonly units: bigint;
+  /** Index of the entry of `payments.x402`; absent: the first. */
+  readonly entry?: number;
+}
+
 /** The price of a call. */
 export type Pricing =
   | { readonly type: 'free' }
-  | {
+  | (Price & {
       readonly type: 'fixed';
-      /** Display units, as configured. */
-      readonly amount: string;
-      readonly currency: string;
-      /** Base units. */
-      readonly units: bigint;
       /** The backend answers before the money moves; absent: the money moves first. */
       readonly settle?: 'after';
-    };
+      /** Prices in further entries, in the merchant's order; absent: none. */
+      readonly others?: readonly Price[];
+    });
 
 /** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
 export const MAX_AMOUNT_LENGTH = 160;
