@@ -17,12 +17,6 @@ import { type EntryOf, whyElsewhere } from './wire/offers.ts';
 import type { X402Config } from './wire/settings.ts';
 import type { FaultLog, PaymentRail } from './wire/types.ts';
 
-/** The facts for metrics that are of one network. */
-export interface NetworkFacts extends Pick<PaymentRail, 'chainState' | 'transfersLeft'> {
-  /** CAIP-2. */
-  readonly network: string;
-}
-
 /** The configured rail, open, with the local checks that come before it. */
 export interface X402Rail extends PaymentRail {
   /** The checks of contract 4.2, steps 1 to 4, for a decoded proof. */
@@ -38,8 +32,6 @@ export interface X402Rail extends PaymentRail {
    * reachable, because then nothing better can be offered.
    */
   away(): ReadonlySet<number>;
-  /** The facts for metrics of each entry, in their order; absent where there is one entry. */
-  readonly perNetwork?: readonly NetworkFacts[];
   close(): Promise<void>;
 }
 

@@ -90,11 +90,7 @@ function joined(parts: readonly Part[], log: FaultLog): X402Rail {
     },
     check: health.check,
     away: health.away,
-    perNetwork: parts.map(({ entry: { network }, rail: { chainState, transfersLeft } }) => ({
-      network,
-      ...(chainState === undefined ? {} : { chainState }),
-      ...(transfersLeft === undefined ? {} : { transfersLeft }),
-    })),
+    perNetwork: parts.map(({ entry: { network }, rail }) => ({ ...rail, network })),
     async close() {
       await Promise.all(parts.map(({ rail }) => rail.close()));
     },
