@@ -9,7 +9,8 @@ import { drainLengthOf, stepsOfDrain } from './app/open-pod-hooks.ts';
 import { warningsOf } from './app/route-warnings.ts';
 import { closed, listenAt, type Opened, openAgents } from './cli/open-agents.ts';
 import { loadConfig, parseConfig } from './config/load.ts';
-import { createRail, type X402Rail } from './payments/x402/create-rail.ts';
+import type { X402Rail } from './payments/x402/create-rail.ts';
+import { createRails } from './payments/x402/create-rails.ts';
 import { createListener } from './server/listener/listen.ts';
 import type { Store } from './store/documents/store.ts';
 import { openStore } from './store/open.ts';
@@ -75,7 +76,7 @@ export async function createGateway(options: GatewayOptions): Promise<OpenGatewa
   const hooks = { drain: () => drained(), release: async () => undefined };
   const { gateway, agents, listen } = await openAgents({ config }, hooks, log, opened, {
     openStore: store === undefined ? openStore : async () => store,
-    createRail: rail === undefined ? createRail : async () => rail,
+    createRails: rail === undefined ? createRails : async () => rail,
   }).catch(async (error: unknown) => {
     await closed(opened, log);
     throw error;

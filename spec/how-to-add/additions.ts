@@ -40,7 +40,7 @@ import type { PaymentRail } from '../wire/types.ts';
 export function createTrustingRail(transaction: string): PaymentRail {
   return {
     facilitator: 'remote',
-    seesChain: false,
+    seesChain: () => false,
     verify: async () => ({ kind: 'valid' }),
     settle: async () => ({ kind: 'settled', evidence: 'claim', transaction }),
     reconcile: async () => ({ kind: 'settled', evidence: 'claim', transaction }),

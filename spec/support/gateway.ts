@@ -6,7 +6,8 @@ import { openHooks, stepsOfDrain } from '../../src/app/open-pod-hooks.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claim-table.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { createRail } from '../../src/payments/x402/create-rail.ts';
+import { createRails } from '../../src/payments/x402/create-rails.ts';
+import { entriesIn } from '../../src/payments/x402/wire/settings.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 import type { AppProbeSettings } from '../../src/sidecar/app-probe-settings.ts';
 import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
@@ -143,7 +144,7 @@ async function openParts({
   const log = createLog('info', config.secrets, { write: (line) => void logLines.push(line) });
   const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
-  const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
+  const rail = config.x402 === undefined ? undefined : await createRails(entriesIn(config), log);
   const gateway = await createGateway({ config, store, rail, log, appProbes, busy }, hooks);
   return {
     ...gateway,

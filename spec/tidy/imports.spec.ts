@@ -77,6 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'time',
   ],
   'payments/x402': [
+    'payments',
     'payments/x402/chain',
     'payments/x402/evm',
     'payments/x402/facilitator',
@@ -84,6 +85,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'payments/x402/refund',
     'payments/x402/verify',
     'payments/x402/wire',
+    'time',
   ],
   'payments/delivery': [
     'backend',

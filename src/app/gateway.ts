@@ -12,6 +12,7 @@ import { consoleRoutes } from '../operator/console/routes.ts';
 import { takeRoute } from '../passthrough/route.ts';
 import { unpaidWork } from '../payments/settlement/places.ts';
 import { compileOffers, entriesOf } from '../payments/x402/wire/offers.ts';
+import { entriesIn } from '../payments/x402/wire/settings.ts';
 import { countUntilClosed, holdWhileFenced, limitConcurrency, trackInFlight } from '../pipeline/middleware/admit.ts';
 import { authorize } from '../pipeline/middleware/authorize.ts';
 import { challenge, createSelling } from '../pipeline/middleware/challenge.ts';
@@ -170,7 +171,7 @@ function openGeneration(config: GatewayConfig, services: Services, before?: Gene
 function putIntoUse(generation: Generation, inUse: InUse, { rail }: Pick<GatewayParts, 'rail'>): void {
   const { config, loadedAtMs, catalogue, offers, mandates, routeOf, signing } = generation;
   Object.assign(inUse, { config, loadedAtMs, catalogue, offers, mandates, routeOf, signing } satisfies InUse);
-  if (config.x402 !== undefined) rail?.renew(config.x402, entriesOf(offers.values()));
+  rail?.renew(entriesIn(config), entriesOf(offers.values()));
 }
 
 /** Runs `make` for `next`, which is not in use yet, and closes `next` if that fails. */

@@ -33,8 +33,8 @@ import {
   createUnprovenSignatures,
 } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
-import { type Offers, whyElsewhere } from '../payments/x402/wire/offers.ts';
-import type { X402Config } from '../payments/x402/wire/settings.ts';
+import { isPaidIn, type Offers, whyElsewhere } from '../payments/x402/wire/offers.ts';
+import { entriesIn, type X402Config } from '../payments/x402/wire/settings.ts';
 import { backendOfRemoved, createCollector, type RemovedBackend } from '../pipeline/collecting.ts';
 import { createSelling } from '../pipeline/middleware/challenge.ts';
 import { createQuotes, quoteName } from '../pipeline/quotes.ts';
@@ -106,7 +106,7 @@ export function openPayments(parts: PaymentParts) {
   });
   const settlement = {
     ...{ ledger, rail, leases, unpaidWork, onUnclaimed, onUnpaid: countUnpaid(log, metrics) },
-    ...payeeRules(x402),
+    payeeRules: payeeRules(entriesIn(inUse.config)),
   };
   const settler = createSettler(settlement);
   const joined = joining(settler, ledger);
@@ -119,7 +119,7 @@ export function openPayments(parts: PaymentParts) {
     label: 'outcome',
     read: () => unproven.count,
   });
-  void listOthers(ledger, x402, log);
+  void listOthers(ledger, entriesIn(inUse.config), log);
   const replaced = createReplacedOffers();
   const reconciler = openReconciler(parts, settler, leases);
   const accepting = settlementGate(parts);
@@ -147,8 +147,8 @@ export function openPayments(parts: PaymentParts) {
       return { selling, verifier, settler: joined, gate, collector, findOwn: createFindOwn(ledger, scope) };
     },
     /** Puts a configuration into use, and `after` in the place of the offers `before`. */
-    use({ x402: next }: PaymentSettings, before: Offers, after: Offers): void {
-      if (next !== undefined) Object.assign(settlement, payeeRules(next));
+    use(next: PaymentSettings, before: Offers, after: Offers): void {
+      settlement.payeeRules = payeeRules(entriesIn(next));
       replaced.replace(before, after);
     },
     /** Failed work of the backend, for which nothing was to be paid, the latest first. */
@@ -160,9 +160,9 @@ export function openPayments(parts: PaymentParts) {
   };
 }
 
-/** The rules of the configuration in use that a settlement reads. */
-function payeeRules({ payToExclusive, onStoreLoss }: X402Config): Pick<X402Config, 'payToExclusive' | 'onStoreLoss'> {
-  return { payToExclusive, onStoreLoss };
+/** The rules of a configuration that a settlement reads; of an asset without an entry the strict. */
+function payeeRules(entries: readonly X402Config[]): SettlementParts['payeeRules'] {
+  return (paid) => entries.find((entry) => isPaidIn(paid, entry)) ?? { payToExclusive: false, onStoreLoss: 'refuse' };
 }
 
 /** The call of a removed resource: its own headers are in the configuration no more. */
@@ -211,7 +211,7 @@ export function openDeliveryRecorder(
 }
 
 /** Logs open payments that only a gateway with another network or asset can finish. */
-async function listOthers(ledger: PaymentLedger, own: X402Config, log: Log): Promise<void> {
+async function listOthers(ledger: PaymentLedger, own: readonly X402Config[], log: Log): Promise<void> {
   const due = await ledger.due(LISTED, MAX_PAUSE_MS).catch(() => []);
   const others = due.filter((record) => whyElsewhere(record, own) !== undefined);
   if (others.length === 0) return;

@@ -3,7 +3,8 @@
 import type { AddressInfo } from 'node:net';
 import { createGateway } from '../app/gateway.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { createRail } from '../payments/x402/create-rail.ts';
+import { createRails } from '../payments/x402/create-rails.ts';
+import { entriesIn } from '../payments/x402/wire/settings.ts';
 import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
@@ -14,7 +15,7 @@ import { collectorFrom, PASSED_ON, type Tracing } from '../telemetry/traces/trac
 /** Functions that open store and rail; a test build that must fail visibly brings its own. */
 export interface Openers {
   readonly openStore: typeof openStore;
-  readonly createRail: typeof createRail;
+  readonly createRails: typeof createRails;
 }
 
 /**
@@ -26,11 +27,11 @@ export async function openAgents(
   hooks: PodHooks,
   log: Log,
   opened: Opened,
-  openers: Openers = { openStore, createRail },
+  openers: Openers = { openStore, createRails },
 ) {
   const store = await openers.openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   opened.push(() => store.close());
-  const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log);
+  const rail = config.x402 === undefined ? undefined : await openers.createRails(entriesIn(config), log);
   if (rail !== undefined) opened.push(() => rail.close());
 
   const tracing = await openTracing(process.env, log);

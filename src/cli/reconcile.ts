@@ -22,12 +22,12 @@ import {
 } from '../payments/x402/chain/payment-logs.ts';
 import { readRefund } from '../payments/x402/refund/transfer.ts';
 import { NONCE_ALREADY_USED } from '../payments/x402/wire/reasons.ts';
-import type { X402Config } from '../payments/x402/wire/settings.ts';
+import { entriesIn, type X402Config } from '../payments/x402/wire/settings.ts';
 import { ConfigError } from '../problems/problem.ts';
 import type { Receipt } from '../receipts/receipt.ts';
 import type { Store } from '../store/documents/store.ts';
-import { CONFIG_OPTION, defineCommand, isoMilliseconds, UsageError } from './program.ts';
-import { requireStoreFile, withStore, withStoreAndNode } from './with-store.ts';
+import { CONFIG_OPTION, defineCommand, isoMilliseconds, UnavailableError, UsageError } from './program.ts';
+import { requireStoreFile, withNode, withStore } from './with-store.ts';
 
 /** Reach of a search without `--since`, seconds: as long as receipts are found by their request. */
 const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;
@@ -70,38 +70,57 @@ interface ReconcileArgs {
 }
 
 /**
- * Writes a receipt for every payment that the chain shows and the receipt book lacks, one JSON line
+ * Writes a receipt for every payment that a chain shows and the receipt book lacks, one JSON line
  * each on stdout; a second run finds nothing left to do. It may run while the gateways do: a
- * payment has one receipt; a gateway's replaces a rebuilt one, never the reverse.
+ * payment has one receipt; a gateway's replaces a rebuilt one, never the reverse. Networks are
+ * searched one after another, and one that fails leaves the others.
  * @throws UsageError, ConfigError; Error when node or store do not answer
  */
 async function reconcile(args: ReconcileArgs): Promise<void> {
   if (!args.fromChain) throw new UsageError('say from where: reconcile --from-chain');
   const since = args.since === undefined ? undefined : readSince(args.since);
   const config = loadConfig({ path: args.config, env: process.env });
-  const x402 = chainOf(config);
-  await withStoreAndNode(config, x402, ({ store, rpc }) =>
-    rebuild({ config, x402, rpc, store, since, write: !args.dryRun }),
-  );
+  const entries = searchable(config);
+  const several = entries.length > 1;
+  if (several && since !== undefined && 'block' in since)
+    throw new UsageError(
+      '--since must be a time where payments.x402 has several entries: each network has its own blocks',
+    );
+  const failures: string[] = [];
+  for (const [entry, x402] of entries.entries()) {
+    const where = several ? `${x402.network}: ` : '';
+    const search = { config, x402, entry, where, since, write: !args.dryRun };
+    try {
+      await withNode(x402, (rpc) => withStore(config, (store) => rebuild({ ...search, rpc, store })));
+    } catch (error) {
+      if (!several) throw error;
+      failures.push(`${where}${error instanceof Error ? error.message : error}`);
+    }
+  }
+  if (failures.length > 0) throw new UnavailableError(failures.join('; '));
 }
 
 interface Rebuilding {
   readonly config: GatewayConfig;
   readonly x402: X402Config;
+  /** Its index in `payments.x402`. */
+  readonly entry: number;
+  /** The network in front of each line, where there are several; else empty. */
+  readonly where: string;
   readonly rpc: Rpc;
   readonly store: Store;
   readonly since: Since | undefined;
   readonly write: boolean;
 }
 
-async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): Promise<void> {
+async function rebuild({ config, x402, entry, where, rpc, store, since, write }: Rebuilding): Promise<void> {
   const client = clientOver(rpc.call);
   const chain = createChain(rpc, x402.confirmations);
   const head = await readHead(client);
   const first = await firstBlock(client, head, since);
   // `--since` declares that everything after it was lost.
   const trimmed = since === undefined ? await store.receipts.trimmedRange() : undefined;
-  const prices = pricesOf(config);
+  const prices = pricesOf(config, entry);
   const counts = { foreign: 0, found: 0, known: 0, trimmed: 0, missing: 0 };
   let batch: Receipt[] = [];
   const flush = async (): Promise<void> => {
@@ -117,7 +136,7 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
   const isOurs = await ownership(x402);
   const { asset, payTo } = x402;
   const search = { asset, payTo, first, last: head.number };
-  for await (const payment of paymentsTo(rpc, search, progress(head.number))) {
+  for await (const payment of paymentsTo(rpc, search, progress(where, head.number))) {
     if (!isOurs(payment)) {
       counts.foreign += 1;
       continue;
@@ -136,10 +155,10 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
       : `, ${counts.trimmed} that the book may have dropped once delivered (--since writes them)`;
   if (counts.foreign > 0)
     process.stderr.write(
-      `${counts.foreign} payments are not known to be this store's and were left out; with one store set payments.x402.payToExclusive: true\n`,
+      `${where}${counts.foreign} payments are not known to be this store's and were left out; with one store set payments.x402.payToExclusive: true\n`,
     );
   process.stderr.write(
-    `blocks ${first} to ${head.number}: ${counts.found} payments, ${counts.known} known already${old}, ${counts.missing} receipts ${did}\n`,
+    `${where}blocks ${first} to ${head.number}: ${counts.found} payments, ${counts.known} known already${old}, ${counts.missing} receipts ${did}\n`,
   );
 }
 
@@ -160,18 +179,13 @@ async function withRefund(chain: Chain, receipt: Receipt, decimals: number): Pro
 /**
  * Whether a payment to the payee was made for this store (contract 4.3): every one with
  * `payToExclusive`, else those that our own relayer sent and marked.
- * @throws ConfigError when neither can be known
  */
 async function ownership({
   payToExclusive,
   facilitator,
 }: X402Config): Promise<(payment: Pick<ChainPayment, 'sender' | 'marked'>) => boolean> {
-  if (payToExclusive) return () => true;
-  if (facilitator.mode === 'remote') {
-    const message =
-      'must be true for this: without it nothing shows which payments to payTo were made for this store, and another store or seller may use it';
-    throw new ConfigError([{ path: 'payments.x402.payToExclusive', message }]);
-  }
+  // `searchable` refuses a facilitator that others may use for the same payee.
+  if (payToExclusive || facilitator.mode === 'remote') return () => true;
   const { prepareKey } = await import('../payments/x402/evm/account.ts');
   const relayer = await prepareKey(facilitator.privateKey);
   return ({ sender, marked }) => marked && sender === relayer.address;
@@ -214,19 +228,35 @@ async function unknown({ receipts, ledger }: Store, batch: readonly Receipt[]): 
   return missing;
 }
 
-function pricesOf({ resources }: GatewayConfig): readonly Price[] {
-  return resources.flatMap(({ id, pricing }) =>
-    pricing.type === 'free' ? [] : [{ resourceId: id, units: pricing.units, currency: pricing.currency }],
-  );
+/** The prices in the asset of one entry. */
+function pricesOf({ resources }: GatewayConfig, at: number): readonly Price[] {
+  return resources.flatMap(({ id, pricing }) => {
+    if (pricing.type === 'free') return [];
+    const prices = [pricing, ...(pricing.others ?? [])].filter(({ entry = 0 }) => entry === at);
+    return prices.map(({ units, currency }) => ({ resourceId: id, units, currency }));
+  });
 }
 
-/** @throws ConfigError when there is no chain to ask */
-function chainOf({ x402 }: GatewayConfig): X402Config {
-  if (x402 === undefined)
+const NO_NODE = 'is missing: receipts are rebuilt from the logs of the chain, through a node of the network';
+const NOT_EXCLUSIVE =
+  'must be true for this: without it nothing shows which payments to payTo were made for this store, and another store or seller may use it';
+
+/**
+ * All entries of `payments.x402`.
+ * @throws ConfigError when one has no chain to ask, or nothing shows which payments are this store's
+ */
+function searchable(config: GatewayConfig): readonly X402Config[] {
+  const entries = entriesIn(config);
+  if (entries.length === 0)
     throw new ConfigError([{ path: 'payments.x402', message: 'is missing: without it nothing was ever paid' }]);
-  if (x402.rpcUrls.length > 0) return x402;
-  const message = 'is missing: receipts are rebuilt from the logs of the chain, through a node of the network';
-  throw new ConfigError([{ path: 'payments.x402.rpcUrl', message }]);
+  const problems = entries.flatMap(({ rpcUrls, payToExclusive, facilitator }, index) => {
+    const at = entries.length === 1 ? 'payments.x402' : `payments.x402[${index}]`;
+    if (rpcUrls.length === 0) return [{ path: `${at}.rpcUrl`, message: NO_NODE }];
+    const isShared = !payToExclusive && facilitator.mode === 'remote';
+    return isShared ? [{ path: `${at}.payToExclusive`, message: NOT_EXCLUSIVE }] : [];
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
+  return entries;
 }
 
 type Since = { readonly block: bigint } | { readonly seconds: number };
@@ -249,12 +279,12 @@ async function firstBlock(client: Client, head: Head, since: Since | undefined):
 }
 
 /** Prints a line every few seconds: a long search must not look dead. */
-function progress(last: bigint): (searched: bigint) => void {
+function progress(where: string, last: bigint): (searched: bigint) => void {
   let printed = performance.now();
   return function print(searched) {
     if (performance.now() - printed < PROGRESS_EVERY_MS) return;
     printed = performance.now();
-    process.stderr.write(`block ${searched} of ${last}\n`);
+    process.stderr.write(`${where}block ${searched} of ${last}\n`);
   };
 }
 

@@ -8,7 +8,7 @@ import { addFormatOptions, type FormatArgs, members, printList, type Shape } fro
 import { addSubcommand, defineCommandGroup } from './program.ts';
 
 /** Most decimals of an asset that can be configured, so that sums are exact. */
-const MOST_DECIMALS = 36;
+export const MOST_DECIMALS = 36;
 
 /** A payment to send back. */
 interface Refund {

@@ -44,18 +44,14 @@ export async function withStore(
 }
 
 /**
- * Works with store and node, and closes them.
- * @throws UnavailableError where the store cannot be used; AssetMismatch; the error of the node
+ * Works with the node of an entry of `payments.x402`, and closes it.
+ * @throws AssetMismatch; the error of the node
  */
-export async function withStoreAndNode(
-  config: StoreSettings,
-  x402: X402Config,
-  work: (opened: { readonly store: Store; readonly rpc: Rpc }) => Promise<void>,
-): Promise<void> {
+export async function withNode(x402: X402Config, work: (rpc: Rpc) => Promise<void>): Promise<void> {
   const { rpc } = openNodes(x402);
   try {
     await requireAsset(rpc, x402);
-    await withStore(config, (store) => work({ store, rpc }));
+    await work(rpc);
   } finally {
     await rpc.close();
   }

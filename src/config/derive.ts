@@ -20,12 +20,12 @@ import { deriveSigning, keyUses } from './sections/keys.ts';
 import {
   addressOverlaps,
   deriveResource,
-  type PriceAsset,
-  priceAsset,
+  type PriceAssets,
+  priceAssets,
   type ResourceSurroundings,
 } from './sections/resources.ts';
 import { deriveStorage, type Engine, engineOf, SEALING_KEYS, storageKeys } from './sections/storage.ts';
-import { deriveX402, entriesOf } from './sections/x402.ts';
+import { deriveEntries, entriesOf } from './sections/x402.ts';
 
 const RESOURCES = schema.properties.resources;
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
@@ -69,27 +69,27 @@ export function deriveConfig(
     checkBackend(document.backend.baseUrl, [server.port, management.port], merchant.publicBaseUrl, problems);
   const keys = storageKeys(document, problems);
   const storage = deriveStorage(document, keys, folder, problems);
-  const payments = derivePayments(document, engine, fromFile, problems);
-  const trial = isTrial(document, engine, payments.x402, problems);
+  const { entries, assets } = derivePayments(document, engine, fromFile, problems);
+  const trial = isTrial(document, engine, entries, problems);
   const protocols = deriveProtocols(document, { backend, trial, sealing: keys }, problems);
   const uses = keyUses(document, problems);
   const signing = deriveSigning(document, uses, problems);
-  const ap2 = deriveAp2(document, merchant, payments.asset, uses, problems);
+  const ap2 = deriveAp2(document, merchant, assets, uses, problems);
   const surroundings: ResourceSurroundings = {
     publicBaseUrl: merchant?.publicBaseUrl ?? '',
     labels: merchant === undefined ? {} : labelsOf(merchant),
     passes: backend?.passthrough !== undefined,
     backend: backend ?? { origin: '', pathPrefix: '', headers: {} },
     enabled: enabledChannels(document, problems),
-    asset: payments.asset,
+    assets,
     mandates: mandateSetting(document, ap2, problems),
-    maxTimeoutSeconds: payments.x402?.maxTimeoutSeconds,
     seals: keys.length > 0 || !problems.sound(SEALING_KEYS),
   };
   const resources = deriveResources(document, surroundings, problems);
   problems.throwIfAny();
   if (!(merchant && server && management && backend && storage && protocols))
     throw new Error('a section is missing although nothing was refused');
+  const [x402, ...alternatives] = entries ?? [];
   return {
     merchant,
     server,
@@ -97,8 +97,8 @@ export function deriveConfig(
     backend,
     storage,
     protocols,
-    x402: payments.x402,
-    alternatives: payments.alternatives,
+    x402,
+    alternatives,
     blockedPayers: blockedPayers(document, problems),
     authorization: { ap2 },
     signing,
@@ -186,19 +186,18 @@ function checkBackend(baseUrl: string, ports: readonly number[], publicBaseUrl: 
 function isTrial(
   { merchant }: ConfigDocument,
   engine: Engine | undefined,
-  x402: X402Config | undefined,
+  entries: readonly X402Config[] | undefined,
   problems: ProblemList,
 ): boolean {
   if (!problems.sound('merchant.publicBaseUrl') || engine === undefined) return true;
-  const money = x402 !== undefined && x402.mode !== 'local';
-  return !money && engine === 'sqlite' && isLoopbackUrl(merchant.publicBaseUrl);
+  const isMoney = entries?.some(({ mode }) => mode !== 'local') === true;
+  return !isMoney && engine === 'sqlite' && isLoopbackUrl(merchant.publicBaseUrl);
 }
 
 interface Payments {
-  /** The first entry of `payments.x402`; undefined where it is absent or refused. */
-  readonly x402: X402Config | undefined;
-  readonly alternatives: readonly X402Config[];
-  readonly asset: PriceAsset;
+  /** The entries of `payments.x402`; undefined where one of them was refused. */
+  readonly entries: readonly X402Config[] | undefined;
+  readonly assets: PriceAssets;
 }
 
 function derivePayments(
@@ -207,19 +206,11 @@ function derivePayments(
   fromFile: ReadonlySet<string>,
   problems: ProblemList,
 ): Payments {
-  if (!problems.readable('payments.x402')) return { x402: undefined, alternatives: [], asset: { kind: 'unsound' } };
+  if (!problems.readable('payments.x402')) return { entries: undefined, assets: { kind: 'unsound' } };
   const entries = entriesOf(document.payments.x402);
-  const [first] = entries;
-  if (first === undefined) return { x402: undefined, alternatives: [], asset: { kind: 'absent' } };
-  const [x402, ...alternatives] = entries.map(({ at, entry }) =>
-    problems.readable(at)
-      ? deriveX402(entry, at, { engine, keyFromFile: fromFile.has(`${at}.facilitator.privateKey`) }, problems)
-      : undefined,
-  );
   return {
-    x402,
-    alternatives: alternatives.filter((one) => one !== undefined),
-    asset: priceAsset(first.entry, problems),
+    entries: deriveEntries(entries, engine, fromFile, problems),
+    assets: priceAssets(entries, problems),
   };
 }
 

@@ -127,11 +127,19 @@ export interface RailFault {
   readonly cause: string;
 }
 
+/** The facts for metrics that are of one network. */
+export interface NetworkFacts {
+  /** The faults of the chain's node and of our clock, and the age of its newest block. */
+  chainState?(): ChainState;
+  /** Payments that the gas lasts for, as `check` found last; absent where another pays the gas. */
+  transfersLeft?(): number | undefined;
+}
+
 /** A way to move money. It can refuse what the local checks accepted, but not the reverse. */
-export interface PaymentRail<Payload, Offer> {
+export interface PaymentRail<Payload, Offer> extends NetworkFacts {
   readonly facilitator: 'local' | 'remote';
   /** Whether `reconcile` asks a chain; otherwise it has only the facilitator's claims. */
-  readonly seesChain: boolean;
+  seesChain(offer: Offer): boolean;
   /** Deadline 5 s. Moves nothing. */
   verify(proof: Proof<Payload>, offer: Offer): Promise<RailVerdict>;
   /**
@@ -155,7 +163,7 @@ export interface PaymentRail<Payload, Offer> {
    * itself.
    * @throws when the node does not answer
    */
-  markOf?(transaction: string, proof: Proof<Payload>): Promise<string | undefined>;
+  markOf?(transaction: string, proof: Proof<Payload>, offer: Offer): Promise<string | undefined>;
   /**
    * Whether the payee has sent this payment back: the nonce of its refund is used or cancelled.
    * Absent where no chain is asked.
@@ -164,8 +172,6 @@ export interface PaymentRail<Payload, Offer> {
   sentBack?(proof: Proof<Payload>, offer: Offer): Promise<boolean>;
   /** For readiness: undefined when all is well. */
   check(): Promise<RailFault | undefined>;
-  /** The faults of the chain's node and of our clock, and the age of its newest block. */
-  chainState?(): ChainState;
-  /** Payments that the gas lasts for, as `check` found last; absent where another pays the gas. */
-  transfersLeft?(): number | undefined;
+  /** In place of its own facts those of each network (CAIP-2), where it has several rails. */
+  readonly perNetwork?: readonly (NetworkFacts & { readonly network: string })[];
 }

@@ -6,17 +6,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { addSubcommand, CONFIG_OPTION, repeated, UsageError } from '../../src/cli/program.ts';
-import { refundsCommand as listCommand, unitsOf } from '../../src/cli/refunds.ts';
-import { requireStoreFile, withStoreAndNode } from '../../src/cli/with-store.ts';
+import { refundsCommand as listCommand, MOST_DECIMALS, unitsOf } from '../../src/cli/refunds.ts';
+import { requireStoreFile, withNode, withStore } from '../../src/cli/with-store.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { AmountError, formatAmount, parseAmount } from '../../src/payments/pricing/amount.ts';
-import { type Chain, createChain } from '../../src/payments/x402/chain/chain.ts';
-import { isTransactionHash, type Rpc } from '../../src/payments/x402/chain/node.ts';
+import { createChain } from '../../src/payments/x402/chain/chain.ts';
+import { isTransactionHash, nodeFailure, type Rpc } from '../../src/payments/x402/chain/node.ts';
 import { dueRecord, payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
 import { recordRefund } from '../../src/payments/x402/refund/record.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';
-import { whyElsewhere } from '../../src/payments/x402/wire/offers.ts';
-import type { X402Config } from '../../src/payments/x402/wire/settings.ts';
+import { isPaidIn, whyElsewhere } from '../../src/payments/x402/wire/offers.ts';
+import { entriesIn, type X402Config } from '../../src/payments/x402/wire/settings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import type { Store } from '../../src/store/documents/store.ts';
 import { agreed } from '../pay/agreed.ts';
@@ -85,13 +85,11 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
     throw new UsageError('--key-file and --signer exclude each other');
   if (args.signer !== undefined && args.gasKeyFile === undefined)
     throw new UsageError('--signer signs no transaction: add --gas-key-file');
-  await withStore(args, async (opened) => {
-    const { store, x402, rpc, chain } = opened;
-    const open = await undelivered(store);
-    const owed = args.allDue ? dueAmong(open) : named(open, receipts, args.now === true);
-    // Decimals and sums are those of the one asset of the configuration.
+  await open(args, async ({ store, entries }) => {
+    const receiptsOwed = await undelivered(store);
+    const owed = args.allDue ? dueAmong(receiptsOwed) : named(receiptsOwed, receipts, args.now === true);
     const chosen = owed.filter((refund) => {
-      const why = whyElsewhere(refund, x402);
+      const why = whyElsewhere(refund, entries);
       if (why !== undefined) left(refund.receiptId, why);
       return why === undefined;
     });
@@ -103,61 +101,105 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
     const due = chosen.filter(({ receiptId, uncertain }) => !uncertain || confirmed.has(receiptId));
     for (const { receiptId } of chosen.filter((one) => !due.includes(one)))
       left(receiptId, `its answer may have arrived: ask the payer, then --confirm-uncertain ${receiptId}`);
-    const sum = checkedSum(due, x402, args);
+    const sum = checkedSum(due, args);
     if (due.length === 0) {
       note('no refund to send');
       return;
     }
     const hasKey = args.keyFile !== undefined || args.signer !== undefined;
+    // Each is signed for the network where it was paid, and sent there.
+    const groups = entries.map((terms) => ({ terms, refunds: due.filter((refund) => isPaidIn(refund, terms)) }));
+    const used = groups.filter(({ refunds }) => refunds.length > 0);
     if (args.dryRun || !hasKey) {
-      for (const refund of due) {
-        const isConfirmed = confirmed.has(refund.receiptId);
-        if (refund.collectable && !args.dryRun && !(await collectingEnds(opened, refund, isConfirmed))) continue;
-        print({ ...refund, units: String(unitsOf(refund, x402.assetDecimals)) });
-        if (refund.signed !== undefined)
-          note(`${refund.receiptId}: ${refund.signed} was signed for it and may be on its way; make no other transfer`);
-      }
+      for (const { terms, refunds } of used)
+        await onNetwork(terms, entries, async () => {
+          for (const refund of refunds) {
+            const isConfirmed = confirmed.has(refund.receiptId);
+            if (refund.collectable && !args.dryRun && !(await collectingEnds(store, terms, refund, isConfirmed)))
+              continue;
+            print({ ...refund, units: String(unitsOf(refund, terms.assetDecimals)) });
+            if (refund.signed !== undefined)
+              note(
+                `${refund.receiptId}: ${refund.signed} was signed for it and may be on its way; make no other transfer`,
+              );
+          }
+        });
       note(hasKey ? `nothing was sent: ${sum}` : `no key, so nothing was sent: ${sum}`);
       return;
     }
-    const key = args.keyFile === undefined ? undefined : await readKey(args.keyFile, x402.chainId);
-    const gasKey = args.gasKeyFile === undefined ? key : await readKey(args.gasKeyFile, x402.chainId);
-    if (gasKey === undefined) throw new UsageError('--gas-key-file is missing');
-    const signer = key === undefined ? await programSigner(args.signer ?? '', x402.payTo, x402) : keySigner(key, x402);
-    if (!args.yes) await agreed(`${sum}, from ${signer.address}`, 'Send?', 'nothing was sent');
-    const sender = createRefundSender(rpc, x402, gasKey);
-    const parts = { ledger: store.ledger, chain, terms: x402, signer, sender, time: TIME };
-    for (const refund of due) {
-      told(
-        refund,
-        await payRefund(parts, refund.payId, { confirmed: confirmed.has(refund.receiptId), now: args.now === true }),
-      );
-    }
+    const accounts = await Promise.all(used.map(async (one) => ({ ...one, ...(await accountsFor(one.terms, args)) })));
+    const from = [...new Set(accounts.map(({ signer }) => signer.address))].join(', ');
+    if (!args.yes) await agreed(`${sum}, from ${from}`, 'Send?', 'nothing was sent');
+    for (const { terms, refunds, signer, gasKey } of accounts)
+      await onNetwork(terms, entries, async (rpc) => {
+        const chain = createChain(rpc, terms.confirmations);
+        const sender = createRefundSender(rpc, terms, gasKey);
+        const parts = { ledger: store.ledger, chain, terms, signer, sender, time: TIME };
+        for (const refund of refunds) {
+          const choice = { confirmed: confirmed.has(refund.receiptId), now: args.now === true };
+          told(refund, await payRefund(parts, refund.payId, choice));
+        }
+      });
   });
 }
 
-/** @throws UsageError where a limit is passed */
-function checkedSum(
-  due: readonly DueRefund[],
-  { assetDecimals, network }: X402Config,
-  { maxEach, maxTotal }: PayArgs,
-): string {
-  const each = limitOf('--max-each', maxEach, assetDecimals);
-  const total = limitOf('--max-total', maxTotal, assetDecimals);
-  const units = due.map((refund) => unitsOf(refund, assetDecimals));
-  const over = due.find((_, index) => each !== undefined && (units[index] ?? 0n) > each);
+/** The signer of refunds on one network, and the key that pays the gas there. @throws UsageError */
+async function accountsFor(terms: X402Config, args: PayArgs) {
+  const key = args.keyFile === undefined ? undefined : await readKey(args.keyFile, terms.chainId);
+  const gasKey = args.gasKeyFile === undefined ? key : await readKey(args.gasKeyFile, terms.chainId);
+  if (gasKey === undefined) throw new UsageError('--gas-key-file is missing');
+  const signer = key === undefined ? await programSigner(args.signer ?? '', terms.payTo, terms) : keySigner(key, terms);
+  return { signer, gasKey };
+}
+
+/**
+ * Works with the node of one entry. Where there are several, one that fails leaves the others.
+ * @throws AssetMismatch and the error of the node, where there is one entry
+ */
+async function onNetwork(
+  terms: X402Config,
+  entries: readonly X402Config[],
+  work: (rpc: Rpc) => Promise<void>,
+): Promise<void> {
+  if (terms.rpcUrls.length === 0) {
+    left(terms.network, `rpcUrl ${NO_NODE}`);
+    return;
+  }
+  try {
+    await withNode(terms, work);
+  } catch (error) {
+    if (entries.length === 1) throw error;
+    left(terms.network, nodeFailure(error));
+  }
+}
+
+/**
+ * The sum of each network and currency, in words. A limit counts amounts of all currencies alike.
+ * @throws UsageError where a limit is passed
+ */
+function checkedSum(due: readonly DueRefund[], { maxEach, maxTotal }: PayArgs): string {
+  const each = limitOf('--max-each', maxEach);
+  const total = limitOf('--max-total', maxTotal);
+  const sumOf = (refunds: readonly DueRefund[]): bigint =>
+    refunds.reduce((sum, refund) => sum + unitsOf(refund, MOST_DECIMALS), 0n);
+  const over = due.find((refund) => each !== undefined && sumOf([refund]) > each);
   if (over !== undefined)
     throw new UsageError(`${over.receiptId}: ${over.amount} ${over.currency} is more than --max-each ${maxEach}`);
-  const sum = units.reduce((one, other) => one + other, 0n);
-  const words = `${formatAmount(sum, assetDecimals)} ${due[0]?.currency ?? ''} on ${network} in ${due.length === 1 ? '1 refund' : `${due.length} refunds`}`;
-  if (total !== undefined && sum > total) throw new UsageError(`${words} are more than --max-total ${maxTotal}`);
+  const groups = Map.groupBy(due, ({ currency, network }) => `${currency} on ${network}`);
+  const words = [...groups]
+    .map(([name, refunds]) => {
+      const count = refunds.length === 1 ? '1 refund' : `${refunds.length} refunds`;
+      return `${formatAmount(sumOf(refunds), MOST_DECIMALS)} ${name} in ${count}`;
+    })
+    .join(', ');
+  if (total !== undefined && sumOf(due) > total) throw new UsageError(`${words} are more than --max-total ${maxTotal}`);
   return words;
 }
 
-/** @throws UsageError */
-function limitOf(option: string, text: string | undefined, decimals: number): bigint | undefined {
+/** In the unit of `MOST_DECIMALS`. @throws UsageError */
+function limitOf(option: string, text: string | undefined): bigint | undefined {
   try {
-    return text === undefined ? undefined : parseAmount(text, decimals);
+    return text === undefined ? undefined : parseAmount(text, MOST_DECIMALS);
   } catch (error) {
     if (error instanceof AmountError) throw new UsageError(`${option} must be an amount such as 0.05`);
     throw error;
@@ -166,17 +208,26 @@ function limitOf(option: string, text: string | undefined, decimals: number): bi
 
 async function takeDown(receipt: string, hash: string, args: RecordArgs): Promise<void> {
   if (!isTransactionHash(hash)) throw new UsageError('the transaction must be a hash: 0x and 64 hex digits');
-  await withStore(args, async ({ store, x402, rpc, chain }) => {
+  await open(args, async ({ store, entries }) => {
     const [refund] = named(await undelivered(store), [receipt], args.now === true);
     if (refund === undefined) return;
-    const parts = { ledger: store.ledger, claims: store.secrets, chain, rpc, terms: x402, time: TIME };
-    told(refund, await recordRefund(parts, refund.payId, hash.toLowerCase(), args.now));
+    const terms = entries.find((entry) => isPaidIn(refund, entry));
+    if (terms === undefined) {
+      left(refund.receiptId, `${whyElsewhere(refund, entries)}`);
+      return;
+    }
+    await onNetwork(terms, entries, async (rpc) => {
+      const chain = createChain(rpc, terms.confirmations);
+      const parts = { ledger: store.ledger, claims: store.secrets, chain, rpc, terms, time: TIME };
+      told(refund, await recordRefund(parts, refund.payId, hash.toLowerCase(), args.now));
+    });
   });
 }
 
 /** Before a transfer is made by hand: its buyer must not collect meanwhile. */
 async function collectingEnds(
-  { store: { ledger }, x402: terms }: Opened,
+  { ledger }: Pick<Store, 'ledger'>,
+  terms: X402Config,
   { receiptId, payId }: DueRefund,
   confirmed: boolean,
 ): Promise<boolean> {
@@ -188,24 +239,22 @@ async function collectingEnds(
   return due?.kind === 'due';
 }
 
-/** What both commands work with. */
+const NO_NODE = 'is missing: refunds are read from the chain';
+
+/** What both commands work with. `entries`: all of `payments.x402`. */
 interface Opened {
   readonly store: Store;
-  readonly x402: X402Config;
-  readonly rpc: Rpc;
-  readonly chain: Chain;
+  readonly entries: readonly X402Config[];
 }
 
-/** @throws ConfigError; what `withStoreAndNode` throws */
-async function withStore({ config: path }: { readonly config?: string }, work: (opened: Opened) => Promise<void>) {
+/** @throws ConfigError; what `withStore` throws */
+async function open({ config: path }: { readonly config?: string }, work: (opened: Opened) => Promise<void>) {
   const config = loadConfig({ path, env: process.env });
-  const { x402 } = config;
-  if (x402 === undefined || x402.rpcUrls.length === 0)
-    throw new ConfigError([{ path: 'payments.x402.rpcUrl', message: 'is missing: refunds are read from the chain' }]);
+  const entries = entriesIn(config);
+  if (entries.every(({ rpcUrls }) => rpcUrls.length === 0))
+    throw new ConfigError([{ path: 'payments.x402.rpcUrl', message: NO_NODE }]);
   requireStoreFile(config);
-  await withStoreAndNode(config, x402, ({ store, rpc }) =>
-    work({ store, x402, rpc, chain: createChain(rpc, x402.confirmations) }),
-  );
+  await withStore(config, (store) => work({ store, entries }));
 }
 
 function told({ receiptId, payer, amount, currency }: DueRefund, outcome: RefundOutcome): void {

@@ -5,7 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { serve } from '../../src/cli/serve.ts';
-import { createRail } from '../../src/payments/x402/create-rail.ts';
+import { createRails } from '../../src/payments/x402/create-rails.ts';
 import { openStore } from '../../src/store/open.ts';
 
 const SETTLED = { kind: 'settled', evidence: 'claim', transaction: `0x${'ab'.repeat(32)}` } as const;
@@ -13,8 +13,8 @@ const SETTLED = { kind: 'settled', evidence: 'claim', transaction: `0x${'ab'.rep
 const { values } = parseArgs({ allowPositionals: true, options: { config: { type: 'string' } } });
 await serve(values.config === undefined ? {} : { config: values.config }, {
   openStore,
-  async createRail(config, log) {
-    const rail = await createRail(config, log);
+  async createRails(entries, log) {
+    const rail = await createRails(entries, log);
     return {
       ...rail,
       verify: async () => ({ kind: 'valid' }),

@@ -68,9 +68,7 @@ function scriptedRail() {
   };
   const rail: PaymentRail = {
     facilitator: 'local',
-    get seesChain() {
-      return script.seesChain;
-    },
+    seesChain: () => script.seesChain,
     verify: (_proof, { amount }) => {
       asked.push({ what: 'verify', amount });
       return script.verify();
@@ -242,12 +240,7 @@ export function worldOfEachTest() {
       leases,
       time: world.time,
       unpaidWork: { enter: (work) => world.unpaidWork.enter(work), paid: (payId) => world.unpaidWork.paid(payId) },
-      get payToExclusive() {
-        return world.payToExclusive;
-      },
-      get onStoreLoss() {
-        return world.onStoreLoss;
-      },
+      payeeRules: () => world,
       onUnclaimed: ({ payId }) => void world.unclaimed.push(payId),
       onUnpaid: (facts) => void world.unpaid.push(facts),
     });

@@ -241,8 +241,9 @@ export interface ResourceDocument {
     | { readonly type: 'free' }
     | {
         readonly type: 'fixed';
-        readonly amount: string;
-        readonly currency: string;
+        readonly amount?: string;
+        readonly currency?: string;
+        readonly amounts?: Readonly<Record<string, string>>;
         readonly settle?: 'before' | 'after';
       };
   readonly expose: readonly ('http' | 'mcp' | 'a2a' | 'origin')[];

@@ -24,14 +24,39 @@ type RemoteDocument = Extract<FacilitatorDocument, { mode: 'remote' }>;
 
 const PUBLISHED_KEYS_FOR = 'for development on eip155:31337';
 
-/** The entries of `payments.x402` with their paths; `written`: one, a list, or none. */
-export function entriesOf(
-  written: ConfigDocument['payments']['x402'],
-): readonly { readonly at: string; readonly entry: X402Document }[] {
+/** An entry of `payments.x402`, and its path. */
+export interface X402Entry {
+  readonly at: string;
+  readonly entry: X402Document;
+}
+
+/** `written`: one entry, a list of them, or none. */
+export function entriesOf(written: ConfigDocument['payments']['x402']): readonly X402Entry[] {
   if (written === undefined) return [];
   return 'length' in written
     ? written.map((entry, index) => ({ at: memberPath(X402, index), entry }))
     : [{ at: X402, entry: written }];
+}
+
+/** The derived entries in their order; undefined after a problem of one. */
+export function deriveEntries(
+  entries: readonly X402Entry[],
+  engine: Surroundings['engine'],
+  fromFile: ReadonlySet<string>,
+  problems: ProblemList,
+): readonly X402Config[] | undefined {
+  const configs = entries.map(({ at, entry }) => {
+    if (!problems.readable(at)) return undefined;
+    const keyFromFile = fromFile.has(`${at}.facilitator.privateKey`);
+    return deriveX402(entry, at, { engine, keyFromFile }, problems);
+  });
+  checkTogether(entries, configs, problems);
+  const [first] = configs;
+  const found = configs.filter((config) => config !== undefined);
+  if (first === undefined || found.length < configs.length || !problems.sound(X402)) return undefined;
+  // The buyer's token is one for all offers.
+  const { buyerTokenSecrets, keepAnswerSeconds } = first;
+  return found.map((config) => ({ ...config, buyerTokenSecrets, keepAnswerSeconds }));
 }
 
 /** Facts of other sections; undefined: that section was refused. */
@@ -45,7 +70,7 @@ interface Surroundings {
  * Derives an entry of `payments.x402`, which is `at` a path; undefined after a problem. Each rule
  * applies where its own input was accepted, whatever else was refused.
  */
-export function deriveX402(
+function deriveX402(
   document: X402Document,
   at: string,
   facts: Surroundings,
@@ -77,7 +102,7 @@ export function deriveX402(
     chainId,
     asset,
     payTo: checksumAddress(payTo),
-    currencies: document.currency === undefined ? [name] : [document.currency, name],
+    currencies: currenciesOf(document),
     buyerTokenSecrets,
     domainSeparator: domainSeparator({ name, version, chainId, verifyingContract: asset }),
     rpcUrls,
@@ -85,6 +110,42 @@ export function deriveX402(
     facilitator: settles,
     mode,
   };
+}
+
+/** Names of the token in prices: the declared currency, and its EIP-712 name. */
+export function currenciesOf({ currency, assetName }: X402Document): readonly string[] {
+  return currency === undefined ? [assetName] : [currency, assetName];
+}
+
+/** Refuses entries that cannot stand beside each other. */
+function checkTogether(
+  entries: readonly X402Entry[],
+  configs: readonly (X402Config | undefined)[],
+  problems: ProblemList,
+) {
+  const derived = entries.flatMap(({ at }, index) => {
+    const config = configs[index];
+    return config === undefined ? [] : [{ at, config }];
+  });
+  for (const [index, { at, config }] of derived.entries())
+    for (const { at: other, config: before } of derived.slice(0, index)) {
+      if ((config.mode === 'mainnet') !== (before.mode === 'mainnet'))
+        problems.add(
+          `${at}.network`,
+          `must not stand beside that of ${other}: one of them has real money, and one has not`,
+        );
+      if (config.network !== before.network) continue;
+      if (config.asset === before.asset)
+        problems.add(`${at}.asset`, `is the token of ${other} already; a token of a network has one entry`);
+      const [key, itsKey] = [config, before].map(({ facilitator }) =>
+        facilitator.mode === 'local' ? facilitator.privateKey.toLowerCase() : undefined,
+      );
+      if (key !== undefined && key === itsKey)
+        problems.add(
+          `${at}.facilitator.privateKey`,
+          `must be another key than that of ${other}: two senders with one key take the same nonces of the network`,
+        );
+    }
 }
 
 /** The settings that name nodes. */

@@ -26,6 +26,11 @@ export type Pricing =
       readonly by?: PriceRule;
     });
 
+/** The prices of a call in the order in which offers have them; none for a free one. */
+export function pricesOf(pricing: Pricing): readonly Price[] {
+  return pricing.type === 'free' ? [] : [pricing, ...(pricing.others ?? [])];
+}
+
 /** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
 export const MAX_AMOUNT_LENGTH = 160;
 /** Most decimals an asset may have here; tokens in use have 0 to 24. */

@@ -205,9 +205,8 @@ export function rememberedRefusal(
   return { proof, reason, until: record.validBefore * 1_000, atMostMs };
 }
 
-/** Parts that decide whose payment the chain shows (contract 4.3). */
-export interface PayeeParts {
-  readonly rail: PaymentRail;
+/** Rules of the configuration for payments that no record of this store explains. */
+export interface PayeeRules {
   /**
    * True: nothing else is paid to this payee. Otherwise another store or seller may be paid there:
    * a payment counts only if this store caused its transaction, and a payment without a record only
@@ -216,6 +215,13 @@ export interface PayeeParts {
   readonly payToExclusive: boolean;
   /** Whether a payment that no record has is delivered. */
   readonly onStoreLoss: 'deliver' | 'refuse';
+}
+
+/** Parts that decide whose payment the chain shows (contract 4.3). */
+export interface PayeeParts {
+  readonly rail: PaymentRail;
+  /** The rules for payments in this asset. */
+  readonly payeeRules: (paid: Pick<PaymentRecord, 'network' | 'asset'>) => PayeeRules;
   /** Gets each payment that is not known to be of the buyer who brought the proof. */
   readonly onUnclaimed?: (facts: { readonly payId: string; readonly transaction: string | undefined }) => void;
 }
@@ -233,18 +239,19 @@ type StoreLossClaim =
  * that brings the proof.
  */
 export async function claimOfLost(
-  { rail, payToExclusive, onStoreLoss, onUnclaimed }: PayeeParts,
+  { rail, payeeRules, onUnclaimed }: PayeeParts,
   record: PaymentRecord,
   { transaction }: Settled,
   { tokenDigest }: Pick<PaymentTerms, 'tokenDigest'>,
 ): Promise<StoreLossClaim> {
   const { payId, keyDigest, reservedAt, validBefore } = record;
   const withinWindow = reservedAt <= validBefore * 1_000 + RETRY_WINDOW_MS;
+  const { payToExclusive, onStoreLoss } = payeeRules(record);
   const { proof, requirements } = readForChain(record);
   let mark: string | undefined;
   let isTheirs: boolean;
   try {
-    mark = await rail.markOf?.(transaction, proof);
+    mark = await rail.markOf?.(transaction, proof, requirements);
     isTheirs = mark === undefined ? payToExclusive : mark === tokenDigest;
     isTheirs &&= onStoreLoss !== 'refuse' && withinWindow;
     // Asked last: it is a question to the chain of its own.

@@ -490,11 +490,11 @@ class SettlementAttempt {
    */
   async #endWork(record: PaymentRecord, otherwise: StepResult): Promise<StepResult> {
     const ended = endOf(record);
-    if (!this.#parts.rail.seesChain)
+    const { proof, requirements } = readForChain(record);
+    if (!this.#parts.rail.seesChain(requirements))
       return ended === undefined
         ? this.#putBack(record, otherwise)
         : this.#recordOutcome(record, { kind: 'refused', reason: ended, evidence: 'unsent' });
-    const { proof, requirements } = readForChain(record);
     const shown = await this.#parts.rail.reconcile(proof, requirements, this.#historyOf(record, false));
     if (shown.kind === 'refused') return this.#recordOutcome(record, shown);
     if (shown.kind !== 'settled') return this.#putBack(record, otherwise);
@@ -507,7 +507,7 @@ class SettlementAttempt {
     settlement: Settlement,
     facts?: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
   ): Promise<StepResult> {
-    const outcome = settlement.kind === 'settled' ? this.#claimed(settlement) : settlement;
+    const outcome = settlement.kind === 'settled' ? this.#claimed(record, settlement) : settlement;
     const result = await recordOutcome(this.#context, record, outcome, facts);
     const unclaimed = result.kind === 'spent';
     if (unclaimed) this.#parts.onUnclaimed?.({ payId: record.payId, transaction: settlement.transaction });
@@ -517,9 +517,9 @@ class SettlementAttempt {
   }
 
   /** Judges a payment where others may be paid to the same payee. */
-  #claimed(paid: Settled): Settlement {
+  #claimed(record: PaymentRecord, paid: Settled): Settlement {
     const { by, transaction } = paid;
-    if (by === undefined || this.#parts.payToExclusive) return paid;
+    if (by === undefined || this.#parts.payeeRules(record).payToExclusive) return paid;
     if (by === 'others') return { kind: 'refused', reason: NONCE_ALREADY_USED, evidence: 'unclaimed', transaction };
     // The result has no hash: a later attempt would take it for a transaction of this store.
     return { kind: 'uncertain', cause: `paid by ${transaction}, which this store is not known to have caused` };
@@ -628,13 +628,13 @@ class SettlementAttempt {
     // A fault of a mandate is not remembered, nor a late proof of a call that is settled after it:
     // each copy reserves first and finds that itself.
     const remember = why === 'spent' || (this.#request.work === undefined && AGAINST_NEW_WORK.has(reason));
-    if (!this.#parts.rail.seesChain)
+    const { proof, requirements } = readStoredProof(record);
+    if (!this.#parts.rail.seesChain(requirements))
       // Nothing here shows whether a spent nonce paid us, so it counts as spent: a 402 could charge
       // a second time.
       return why === 'late'
         ? this.#refuse(record, reason, remember)
         : this.#giveUp(record, { kind: 'spent', state: 'used' });
-    const { proof, requirements } = readStoredProof(record);
     const shown = await this.#parts.rail.reconcile(proof, requirements);
     if (shown.kind === 'settled') return this.#recover(record, shown);
     if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late'))

@@ -23,9 +23,15 @@ export interface X402Rail extends PaymentRail {
   examine(candidate: Candidate): Examination;
   /**
    * Takes over the parts of a configuration that may change while the rail is open: the logins at
-   * its facilitators, and the source of catalogue entries, which gives none before.
+   * its facilitators, which networks are offered, and the source of catalogue entries, which gives
+   * none before. `entries`: all of `payments.x402`, in their order.
    */
-  renew(config: Pick<X402Config, 'facilitator'>, entryOf: EntryOf): void;
+  renew(entries: readonly Pick<X402Config, 'facilitator' | 'offered'>[], entryOf: EntryOf): void;
+  /**
+   * Indexes of the entries that the last `check` found unreachable; empty while no offered entry is
+   * reachable, because then nothing better can be offered.
+   */
+  away(): ReadonlySet<number>;
   close(): Promise<void>;
 }
 
@@ -65,6 +71,7 @@ async function openRail(config: X402Config, node: OpenNode | undefined, log: Fau
     ...(chain === undefined ? {} : { sentBack: (proof, offer) => wasSentBack(chain, proof, offer) }),
     examine,
     renew,
+    away: () => NONE_AWAY,
     async check() {
       try {
         await node?.compareAsset();
@@ -89,8 +96,8 @@ async function railOf(
     const rail = createRemoteRail({ facilitator, network, chain: node?.health.chain, confirm, confirmations });
     return {
       rail,
-      renew({ facilitator: renewed }, entryOf) {
-        if (renewed.mode === 'remote') rail.renew(renewed, entryOf);
+      renew([renewed], entryOf) {
+        if (renewed?.facilitator.mode === 'remote') rail.renew(renewed.facilitator, entryOf);
       },
       close: () => rail.close(),
     };
@@ -101,6 +108,8 @@ async function railOf(
   const rail = await createLocalRail({ rpc, chain: health.chain, terms: config, privateKey });
   return { rail, renew: () => undefined, close: async () => undefined };
 }
+
+const NONE_AWAY: ReadonlySet<number> = new Set();
 
 /** Local chains make a block when there is something to put into it, known mainnets by time. */
 const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as const;
@@ -148,15 +157,15 @@ function ofItsAsset<Rail extends PaymentRail>(rail: Rail, own: X402Config): Rail
   return {
     ...rail,
     async verify(proof, offer) {
-      const cause = whyElsewhere(offer, own);
+      const cause = whyElsewhere(offer, [own]);
       return cause === undefined ? rail.verify(proof, offer) : { kind: 'unavailable', cause };
     },
     async settle(proof, offer, ...more) {
-      const cause = whyElsewhere(offer, own);
+      const cause = whyElsewhere(offer, [own]);
       return cause === undefined ? rail.settle(proof, offer, ...more) : { kind: 'uncertain', cause };
     },
     async reconcile(proof, offer, history) {
-      const cause = whyElsewhere(offer, own);
+      const cause = whyElsewhere(offer, [own]);
       return cause === undefined ? rail.reconcile(proof, offer, history) : { kind: 'unknown', cause };
     },
   };

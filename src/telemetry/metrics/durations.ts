@@ -13,8 +13,11 @@ export interface Duration {
 }
 
 export interface Durations {
-  /** A histogram in seconds with one label. Its values are words of the code, never a caller's. */
-  histogram(name: string, help: string, label: string): (value: string) => Duration;
+  /**
+   * A histogram in seconds with one label, or a second one `network`. The values are words of the
+   * code and the configuration, never a caller's.
+   */
+  histogram(name: string, help: string, label: string): (value: string, network?: string) => Duration;
   /** All histograms in the text format of Prometheus, version 0.0.4. */
   text(): string;
 }
@@ -33,11 +36,13 @@ export function createDurations(): Durations {
         for (const [value, buckets] of children) lines.push(...buckets.lines(name, `${label}="${value}"`));
         return lines.join('\n');
       });
-      return (value) => {
-        const known = children.get(value);
+      return (value, network) => {
+        // The value with the second label behind it, as a line has them.
+        const key = network === undefined ? value : `${value}",network="${network}`;
+        const known = children.get(key);
         if (known !== undefined) return known;
         const made = new Buckets();
-        children.set(value, made);
+        children.set(key, made);
         return made;
       };
     },
@@ -69,9 +74,11 @@ class Buckets implements Duration {
 }
 
 /** Wraps a call of another service to time it and to count its failures. */
-type Timed = <Asked extends readonly unknown[], Answer>(
+export type Timed = <Asked extends readonly unknown[], Answer>(
   operation: string,
   ask: (...asked: Asked) => Promise<Answer>,
+  /** The network that is asked, where there are several: a label of its own. */
+  network?: string,
 ) => (...asked: Asked) => Promise<Answer>;
 
 /** A histogram `<name>_seconds` of all calls, and a counter `<name>_failures_total`. */
@@ -82,12 +89,12 @@ export function stopwatch(
   help: { readonly time: string; readonly failures: string },
 ): Timed {
   const registers = [registry];
-  const labelNames = ['operation'] as const;
+  const labelNames = ['operation', 'network'] as const;
   const time = durations.histogram(`${name}_seconds`, help.time, 'operation');
   const failures = new Counter({ name: `${name}_failures_total`, help: help.failures, labelNames, registers });
-  return (operation, ask) => {
-    const duration = time(operation);
-    const failed = failures.labels(operation);
+  return (operation, ask, network) => {
+    const duration = time(operation, network);
+    const failed = failures.labels(network === undefined ? { operation } : { operation, network });
     failed.inc(0);
     return async (...asked) => {
       const since = performance.now();

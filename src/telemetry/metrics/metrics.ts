@@ -46,6 +46,14 @@ export interface LabelledFact extends Omit<Fact, 'read'> {
   readonly read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
 }
 
+/** A fact with any number of labels, their values from closed lists. */
+interface FactWithLabels extends Omit<Fact, 'read'> {
+  readonly labels: readonly string[];
+  readonly read: () => readonly Reading[];
+}
+
+type AnyFact = Fact | LabelledFact | FactWithLabels;
+
 export interface Metrics {
   readonly calls: CallMetrics;
   readonly payments: PaymentMetrics;
@@ -56,9 +64,9 @@ export interface Metrics {
   /** A round of the reconciler failed, or it could not end a payment this time. */
   notReconciled(): void;
   /** Shows a number that goes up and down. */
-  gauge(fact: Fact | LabelledFact): void;
+  gauge(fact: AnyFact): void;
   /** Shows a number that only grows while the process lives; its name ends in `_total`. */
-  counter(fact: Fact | LabelledFact): void;
+  counter(fact: AnyFact): void;
   readonly contentType: string;
   text(): Promise<string>;
 }
@@ -126,32 +134,38 @@ function factsIn(registry: Registry): Pick<Metrics, 'gauge' | 'counter'> {
   };
 }
 
-type Reading = readonly [labels: Record<string, string>, value: number];
+export type Reading = readonly [labels: Record<string, string>, value: number];
 
-function named(fact: Fact | LabelledFact): {
+function named(fact: AnyFact): {
   readonly name: string;
   readonly help: string;
   readonly labelNames: string[];
 } {
   const { name, help } = fact;
-  return { name, help, labelNames: 'label' in fact ? [fact.label] : [] };
+  return { name, help, labelNames: labelsOf(fact) };
+}
+
+function labelsOf(fact: AnyFact): string[] {
+  if ('labels' in fact) return [...fact.labels];
+  return 'label' in fact ? [fact.label] : [];
 }
 
 /** Shows the values of now, and none of an earlier scrape. */
 async function show(
   metric: { reset(): void; remove(): void },
-  fact: Fact | LabelledFact,
+  fact: AnyFact,
   put: (...reading: Reading) => void,
 ): Promise<void> {
   // A fact that cannot be read must not fail the whole scrape.
   const found = await read(fact).catch(() => []);
   metric.reset();
   // Without a label `reset` shows 0, which was not read.
-  if (found.length === 0 && !('label' in fact)) metric.remove();
+  if (found.length === 0 && labelsOf(fact).length === 0) metric.remove();
   for (const reading of found) put(...reading);
 }
 
-async function read(fact: Fact | LabelledFact): Promise<readonly Reading[]> {
+async function read(fact: AnyFact): Promise<readonly Reading[]> {
+  if ('labels' in fact) return fact.read();
   if ('label' in fact)
     return Object.entries(await fact.read()).map(([value, found]) => [{ [fact.label]: value }, found]);
   const found = await fact.read();

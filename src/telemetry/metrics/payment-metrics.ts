@@ -2,10 +2,10 @@
 
 import { Counter, type Registry } from '@prometheus-io/client';
 import type { Advance, PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
-import { CHAIN_FAULTS, type ChainState } from '../../payments/rail.ts';
-import type { PaymentRail } from '../../payments/x402/wire/types.ts';
-import { type Durations, stopwatch } from './durations.ts';
-import type { Metrics } from './metrics.ts';
+import { CHAIN_FAULTS, type NetworkFacts } from '../../payments/rail.ts';
+import type { PaymentRail, PaymentRequirements, Proof } from '../../payments/x402/wire/types.ts';
+import { type Durations, stopwatch, type Timed } from './durations.ts';
+import type { Metrics, Reading } from './metrics.ts';
 
 /**
  * Why a paid call was not delivered. `merchant`: the backend failed. `client_gone`: the backend
@@ -162,54 +162,92 @@ export function paymentMetrics(
         due: timedLedger('due', (...asked) => ledger.due(...asked)),
       };
     },
-    rail: (rail) => ({
-      ...rail,
-      verify: timedRail('verify', (proof, offer) => rail.verify(proof, offer)),
-      settle: timedRail('settle', (...asked: Parameters<PaymentRail['settle']>) => rail.settle(...asked)),
-      reconcile: timedRail('reconcile', (...asked: Parameters<PaymentRail['reconcile']>) => rail.reconcile(...asked)),
-    }),
+    rail(rail) {
+      const timed = timedPerNetwork(timedRail, rail.perNetwork);
+      return {
+        ...rail,
+        verify: timed('verify', (...asked: Parameters<PaymentRail['verify']>) => rail.verify(...asked)),
+        settle: timed('settle', (...asked: Parameters<PaymentRail['settle']>) => rail.settle(...asked)),
+        reconcile: timed('reconcile', (...asked: Parameters<PaymentRail['reconcile']>) => rail.reconcile(...asked)),
+      };
+    },
   };
 }
 
-/** Shows the gauges that this rail has. */
-export function showRail(
-  { gauge }: Pick<Metrics, 'gauge'>,
-  { transfersLeft, chainState }: Pick<PaymentRail, 'transfersLeft' | 'chainState'>,
-): void {
-  if (transfersLeft !== undefined) showGas(gauge, transfersLeft);
-  if (chainState !== undefined) showChain(gauge, chainState);
+/** Times the questions to each network apart, where there are several. */
+function timedPerNetwork(timed: Timed, perNetwork: PaymentRail['perNetwork']): TimedQuestion {
+  if (perNetwork === undefined) return timed;
+  return (operation, ask) => {
+    const asks = new Map(perNetwork.map(({ network }) => [network, timed(operation, ask, network)]));
+    // A payment of another network is asked nowhere.
+    return (...asked) => (asks.get(asked[1].network) ?? ask)(...asked);
+  };
 }
 
-function showChain(gauge: Metrics['gauge'], chainState: () => ChainState): void {
+type TimedQuestion = <Asked extends readonly [Proof, PaymentRequirements, ...unknown[]], Answer>(
+  operation: string,
+  ask: (...asked: Asked) => Promise<Answer>,
+) => (...asked: Asked) => Promise<Answer>;
+
+/**
+ * Shows the gauges that this rail has. With several networks each value has the label `network`;
+ * entries of one network show the worst of their values.
+ */
+export function showRail(
+  { gauge }: Pick<Metrics, 'gauge'>,
+  { perNetwork, ...only }: NetworkFacts & Pick<PaymentRail, 'perNetwork'>,
+): void {
+  const networks = Map.groupBy(perNetwork ?? [{ network: '', ...only }], ({ network }) => network);
+  const labels = perNetwork === undefined ? [] : ['network'];
+  /** The readings of each network. */
+  const each = (read: (facts: readonly NetworkFacts[]) => readonly Reading[]) => (): readonly Reading[] =>
+    [...networks].flatMap(([network, facts]) =>
+      read(facts).map(([more, value]): Reading => [perNetwork === undefined ? more : { network, ...more }, value]),
+    );
+  const all = [...networks.values()].flat();
+  if (all.some(({ transfersLeft }) => transfersLeft !== undefined))
+    gauge({
+      name: 'acg_relayer_transfers_left',
+      help:
+        'Payments that the gas of the relayer lasts for, at the most that each may cost now. At 0 paid calls are refused before any ' +
+        'money moves (503 GATEWAY_BUSY, relayer_unfunded): send gas to its address.',
+      labels,
+      read: each((facts) => worst(Math.min, facts, ({ transfersLeft }) => transfersLeft?.())),
+    });
+  if (!all.some(({ chainState }) => chainState !== undefined)) return;
   gauge({
     name: 'acg_chain_fault',
     help:
       'What is wrong with the chain node of payments.x402.rpcUrl, 0 or 1. stall: no new block; clock: the clock of this machine is not ' +
       'that of the blocks; missing: transactions without their logs. Paid calls are refused before any money moves (503).',
-    label: 'cause',
-    read() {
-      const { faults } = chainState();
-      return Object.fromEntries(
-        CHAIN_FAULTS.map((cause) => [cause, faults.some(({ kind }) => kind === cause) ? 1 : 0]),
-      );
-    },
+    labels: [...labels, 'cause'],
+    read: each((facts) => {
+      const states = facts.flatMap(({ chainState }) => (chainState === undefined ? [] : [chainState()]));
+      if (states.length === 0) return [];
+      const isFaulty = (cause: string): boolean =>
+        states.some(({ faults }) => faults.some(({ kind }) => kind === cause));
+      return CHAIN_FAULTS.map((cause) => [{ cause }, isFaulty(cause) ? 1 : 0]);
+    }),
   });
   gauge({
     name: 'acg_chain_head_age_seconds',
     help: 'Since the chain node first showed its newest block. It also grows while a chain that makes blocks on demand is idle.',
-    read() {
-      const { headAgeMs } = chainState();
-      return headAgeMs === undefined ? undefined : headAgeMs / 1_000;
-    },
+    labels,
+    read: each((facts) =>
+      worst(Math.max, facts, ({ chainState }) => {
+        const ageMs = chainState?.().headAgeMs;
+        return ageMs === undefined ? undefined : ageMs / 1_000;
+      }),
+    ),
   });
 }
 
-function showGas(gauge: Metrics['gauge'], transfersLeft: () => number | undefined): void {
-  gauge({
-    name: 'acg_relayer_transfers_left',
-    help:
-      'Payments that the gas of the relayer lasts for, at the most that each may cost now. At 0 paid calls are refused before any ' +
-      'money moves (503 GATEWAY_BUSY, relayer_unfunded): send gas to its address.',
-    read: () => transfersLeft(),
-  });
+/** The worst of the known values; none where none is known. */
+function worst(
+  of: (...values: number[]) => number,
+  facts: readonly NetworkFacts[],
+  read: (facts: NetworkFacts) => number | undefined,
+): readonly Reading[] {
+  const known = facts.map(read).filter((value) => value !== undefined);
+  return known.length === 0 ? [] : [[{}, of(...known)]];
 }

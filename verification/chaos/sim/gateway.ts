@@ -105,7 +105,8 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   };
   const selling = createSelling(new Map([[RESOURCE_ID, offerOf(ports.settle)]]));
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
-  const settler = createSettler({ ledger, rail, leases, unpaidWork, payToExclusive, onStoreLoss: 'deliver', time });
+  const payeeRules = () => ({ payToExclusive, onStoreLoss: 'deliver' }) as const;
+  const settler = createSettler({ ledger, rail, leases, unpaidWork, payeeRules, time });
   const checkouts = createDeliveryRecorder(ledger, () => KEEP_ANSWER_MS, ports.warnings, time);
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(

@@ -152,7 +152,7 @@ export function createSimRail(
 
   return {
     facilitator: kind === 'local' ? 'local' : 'remote',
-    seesChain: kind !== 'blind',
+    seesChain: () => kind !== 'blind',
     verify,
     settle: (proof, _offer, writeAhead, history = { sentBefore: false }) =>
       kind === 'local' ? settleLocally(proof, writeAhead, history) : settleRemotely(proof, history.sentBefore),

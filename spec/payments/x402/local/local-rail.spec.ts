@@ -67,7 +67,7 @@ describe('the local rail on a real chain', () => {
     );
     for (const { proof, mark, outcome } of settled) {
       assert.equal(outcome.kind, 'settled');
-      assert.equal(await rail.markOf?.(outcome.transaction ?? '', proof), mark);
+      assert.equal(await rail.markOf?.(outcome.transaction ?? '', proof, offer), mark);
       assert.deepEqual(
         await rail.reconcile(proof, offer, { sentBefore: true, mark }),
         outcome,

@@ -71,7 +71,7 @@ export function createRemoteRail(deps: RemoteRailDeps): RemoteRail {
 
   return {
     facilitator: 'remote',
-    seesChain: chain !== undefined,
+    seesChain: () => chain !== undefined,
     async verify(proof, offer) {
       if (!paysOffer(proof, offer)) return refusedVerdict('invalid_payment_requirements', false);
       const causes: string[] = [];

@@ -121,7 +121,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
 
   return {
     facilitator: 'local',
-    seesChain: true,
+    seesChain: () => true,
     verify,
 
     async settle(proof, offer, writeAhead, history = { sentBefore: false }) {

@@ -75,7 +75,7 @@ export function whyNotDue(
   const { state, sending } = record;
   const isDue = state === 'refundDue' || state === 'refunding' || (now && state === 'undelivered');
   if (!isDue) return `it is ${state}, and only what is ${now ? 'undelivered or ' : ''}refundDue is sent back`;
-  const elsewhere = whyElsewhere(record, terms);
+  const elsewhere = whyElsewhere(record, [terms]);
   if (elsewhere !== undefined) return elsewhere;
   return sending === 'begun' && !confirmed
     ? 'its answer may have arrived: ask the payer, then name it with --confirm-uncertain'

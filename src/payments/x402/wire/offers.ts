@@ -346,10 +346,17 @@ interface PaidIn {
   readonly asset: string;
 }
 
-/** The reason that a payment is not in the asset of this configuration; undefined where it is. */
-export function whyElsewhere(paid: PaidIn, { network, asset }: PaidIn): string | undefined {
-  return paid.network === network && paid.asset.toLowerCase() === asset.toLowerCase()
-    ? undefined
-    : `it was paid in ${paid.asset} on ${paid.network}, and this configuration has ${asset} on ${network}: ` +
-        'start a gateway with that configuration to finish it';
+/** Whether a payment is in the asset of an entry of `payments.x402`. */
+export function isPaidIn(paid: PaidIn, { network, asset }: PaidIn): boolean {
+  return paid.network === network && paid.asset.toLowerCase() === asset.toLowerCase();
+}
+
+/** The reason that a payment is in the asset of none of these entries; undefined where it is. */
+export function whyElsewhere(paid: PaidIn, entries: readonly PaidIn[]): string | undefined {
+  if (entries.some((entry) => isPaidIn(paid, entry))) return undefined;
+  const present = entries.map(({ network, asset }) => `${asset} on ${network}`).join(', ');
+  return (
+    `it was paid in ${paid.asset} on ${paid.network}, and this configuration has ${present}: ` +
+    'start a gateway with that configuration to finish it'
+  );
 }

@@ -38,6 +38,14 @@ export interface X402Config {
   readonly domainSeparator: string;
 }
 
+/** All entries of `payments.x402`, in the merchant's order; none where nothing is sold for money. */
+export function entriesIn(config: {
+  readonly x402: X402Config | undefined;
+  readonly alternatives: readonly X402Config[];
+}): readonly X402Config[] {
+  return config.x402 === undefined ? [] : [config.x402, ...config.alternatives];
+}
+
 /**
  * The proof of a settlement. `receipt`: the log pair on the chain; `facilitator`: a well-formed
  * claim. The chain, if there is one, decides about other answers in both cases.
