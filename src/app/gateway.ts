@@ -148,7 +148,9 @@ function openGeneration(config: GatewayConfig, services: Services, before?: Gene
   const tokens = openBuyerTokens(config, services.store.secrets, before?.tokens);
   const signing = openSigning(config, services.log);
   const offers = compileOffers({ ...config, headRoom: headRoom(config) }, tokens, {
-    ...{ bazaar: catalogue.bazaar, signer: signing?.offers },
+    bazaar: catalogue.bazaar,
+    signer: signing?.offers,
+    ...(services.payments === undefined ? {} : { away: services.payments.away }),
   });
   const mandates = services.mandateOpener.open(config, before?.mandates);
   const { clientOf } = ingressGuards;

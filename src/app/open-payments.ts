@@ -151,6 +151,8 @@ export function openPayments(parts: PaymentParts) {
       settlement.payeeRules = payeeRules(entriesIn(next));
       replaced.replace(before, after);
     },
+    /** The entries of `payments.x402` that cannot be paid now. */
+    away: () => rail.away(),
     /** Failed work of the backend, for which nothing was to be paid, the latest first. */
     failedWork: (limit: number) => unpaidWork.failed(limit),
     /** Starts no background work; resolves when running work ends, or after `atMostMs`. */

@@ -21,12 +21,12 @@ import {
 import { UPFRONT } from '../x402/wire/challenge.ts';
 import {
   type Agreed,
+  isPaidIn,
   type Offered,
   type Offers,
   offeredIn,
   offeredTerms,
   tokenTerms,
-  whyElsewhere,
 } from '../x402/wire/offers.ts';
 import { type DecodedProof, decodeProof, VALID_BEFORE_MARGIN_SECONDS } from '../x402/wire/proof.ts';
 import type { EchoedRequirements, Proof } from '../x402/wire/types.ts';
@@ -366,7 +366,7 @@ function sameTerms(one: Terms, other: Terms): boolean {
     one.amount === other.amount &&
     one.maxTimeoutSeconds === other.maxTimeoutSeconds &&
     sameFlow(one, other) &&
-    whyElsewhere(one, other) === undefined
+    isPaidIn(one, other)
   );
 }
 

@@ -263,10 +263,8 @@ function renewed(
 }
 
 /** The offer in the asset that a proof accepts; undefined: nothing is offered in it. */
-export function offeredIn(offer: Offered, { network, asset }: PaidIn): Offered | undefined {
-  return [offer, ...offer.others].find(
-    ({ requirements }) => whyElsewhere(requirements, { network, asset }) === undefined,
-  );
+export function offeredIn(offer: Offered, paid: PaidIn): Offered | undefined {
+  return [offer, ...offer.others].find(({ requirements }) => isPaidIn(requirements, paid));
 }
 
 /**
