@@ -61,8 +61,6 @@ describe('the sources that write a 402', () => {
 
   it('only pipeline/middleware/challenge.ts asks for payment, and the response writer that notes outcomes passes it on', () => {
     assert.deepEqual(using(/\.paymentRequired\(/), [
-      // Passes it on, or shows it to people as a page.
-      'src/adapters/origin/adapter.ts',
       'src/pipeline/call.ts',
       'src/pipeline/middleware/challenge.ts',
     ]);
@@ -78,7 +76,6 @@ describe('the sources that write a 402', () => {
     const status = /\b402\s*,|(?:status(?:Code)?\s*[(=]\s*|writeHead\(\s*)402\b/;
     assert.deepEqual(using(status), [
       'src/adapters/http/response-writer.ts',
-      'src/adapters/origin/adapter.ts',
       'src/errors.ts',
     ]);
     assert.deepEqual(using(/GatewayError\(\s*'(?:PAYMENT_REQUIRED|PAYMENT_INVALID)'/), []);
