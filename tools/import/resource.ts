@@ -244,10 +244,7 @@ function check(resource: WrittenResource, compile: ReturnType<typeof createCompi
       },
       ...{ timeoutMs: 1, maxResponseBytes: 1, idempotent: false, relayStatuses: NONE_RELAYED, strictQuery: false },
     },
-    pricing:
-      pricing.type === 'free'
-        ? pricing
-        : { type: 'fixed', amount: pricing.amount, currency: pricing.currency, units: 1n },
+    pricing: pricing.type === 'free' ? pricing : { type: 'fixed', amount: '', currency: '', units: 1n },
     ...{ exposedVia: [], paymentMethods: [], authorization: [], bazaar: undefined },
     address: resource.expose?.includes('origin') === true ? backend.path : undefined,
   });

@@ -3,6 +3,7 @@
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
 import { AmountError, type Pricing, parseAmount } from '../../payments/pricing/amount.ts';
+import { highestOf, lowestOf } from '../../payments/pricing/by-input.ts';
 import { leastSecondsToPay } from '../../payments/x402/wire/proof.ts';
 import type { Labels } from '../../payments/x402/wire/types.ts';
 import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
@@ -14,6 +15,7 @@ import { comparisonFault, pathShape, templateParameters } from '../../resources/
 import type { ConfigDocument, ResourceDocument } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
+import { derivePriceRule, type RuleSurroundings } from './price-rule.ts';
 import { MAKE_A_KEY, SEALING_KEYS } from './storage.ts';
 
 const BACKEND = schema.$defs.resource.properties.backend.properties;
@@ -69,7 +71,11 @@ export function deriveResource(
   const accepted = (...keys: readonly string[]): boolean =>
     isSound || problems.sound(...keys.map((key) => `${path}.${key}`));
   if (DOT_SEGMENTS.has(id)) problems.add(path, 'must not be named . or ..');
-  const pricing = accepted('pricing') ? derivePricing(document.pricing, asset, path, problems) : undefined;
+  const operated = {
+    inputSchema: accepted('inputSchema') ? document.inputSchema : ('refused' as const),
+    pathPrefix: backend.pathPrefix,
+  };
+  const pricing = accepted('pricing') ? derivePricing(document.pricing, asset, operated, path, problems) : undefined;
   const free = accepted('pricing.type') ? document.pricing.type === 'free' : undefined;
   const settled = pricing?.type === 'fixed' ? (pricing.settle ?? 'before') : undefined;
   const relayStatuses = accepted('backend.relayStatuses')
@@ -84,7 +90,7 @@ export function deriveResource(
   if (pricing !== undefined && accepted('expose', 'bazaar'))
     refuse(bazaarFaults({ bazaar: document.bazaar, pricing, exposedVia }), path, problems);
   const methods = accepted('payments') ? paymentMethods(document.payments, free, path, problems) : [];
-  const mandated = accepted('authorization') ? requiredMandates(document, mandates, path, problems) : [];
+  const mandated = accepted('authorization') ? requiredMandates(document, pricing, mandates, path, problems) : [];
   if (accepted('inputSchema') && document.inputSchema !== undefined)
     refuse(inputFaults(document.inputSchema), path, problems);
   if (accepted('outputSchema') && document.outputSchema !== undefined)
@@ -243,7 +249,8 @@ function paymentMethods(
 
 /** The mandates that a resource requires. Without a trusted issuer no buyer could pay for it. */
 function requiredMandates(
-  document: Pick<ResourceDocument, 'authorization' | 'pricing'>,
+  document: Pick<ResourceDocument, 'authorization'>,
+  pricing: Pricing | undefined,
   mandates: MandateSetting,
   path: string,
   problems: ProblemList,
@@ -259,9 +266,11 @@ function requiredMandates(
   }
   if (!mandates.trusting)
     problems.add('authorization.ap2.issuers', `is missing: ${path} requires ap2, and no mandate would be trusted`);
-  const { pricing } = document;
-  if (problems.sound(`${path}.pricing`) && pricing.type === 'fixed')
-    checkPrice(pricing, mandates.exponents, `${path}.pricing.amount`, problems);
+  if (problems.sound(`${path}.pricing`) && pricing?.type === 'fixed') {
+    const { amount, currency, by } = pricing;
+    const [most, place] = by === undefined ? [amount, 'amount'] : [highestOf(by), 'by'];
+    checkPrice({ amount: most, currency }, mandates.exponents, `${path}.pricing.${place}`, problems);
+  }
   return required;
 }
 
@@ -300,22 +309,44 @@ export function priceAsset(x402: NonNullable<ConfigDocument['payments']['x402']>
 function derivePricing(
   pricing: ResourceDocument['pricing'],
   asset: PriceAsset,
+  operated: Omit<RuleSurroundings, 'charges'>,
   path: string,
   problems: ProblemList,
 ): Pricing | undefined {
   if (pricing.type === 'free') return { type: 'free' };
-  const { amount, currency, settle } = pricing;
-  if (asset.kind === 'absent') problems.add(`${path}.pricing`, 'needs payments.x402, else it cannot be paid');
+  const { currency, settle, by } = pricing;
+  const at = `${path}.pricing`;
+  if (asset.kind === 'absent') problems.add(at, 'needs payments.x402, else it cannot be paid');
   if (asset.kind !== 'known') return undefined;
-  if (!asset.currencies.includes(currency)) problems.add(`${path}.pricing.currency`, currencyProblem(asset.currencies));
+  if (!asset.currencies.includes(currency)) problems.add(`${at}.currency`, currencyProblem(asset.currencies));
+  const unitsOf = (amount: string, place: string) => exactUnits(amount, asset.decimals, place, problems);
+  const charges = (amount: string, place: string): boolean => unitsOf(amount, place) !== undefined;
+  const rule = by && derivePriceRule({ ...pricing, by }, at, { ...operated, charges }, problems);
+  if (by !== undefined && rule === undefined) return undefined;
+  const amount = rule === undefined ? pricing.amount : lowestOf(rule);
+  if (amount === undefined) problems.add(`${at}.amount`, 'is missing: a decimal amount in quotes, such as "0.01"');
+  const units = amount === undefined ? undefined : unitsOf(amount, `${at}.amount`);
+  if (amount === undefined || units === undefined) return undefined;
+  return {
+    type: 'fixed',
+    amount,
+    currency,
+    units,
+    ...(settle === 'after' ? { settle } : {}),
+    ...(rule === undefined ? {} : { by: rule }),
+  };
+}
+
+/** An amount in base units; undefined after a problem. */
+function exactUnits(amount: string, decimals: number, path: string, problems: ProblemList): bigint | undefined {
   try {
-    const units = parseAmount(amount, asset.decimals);
-    if (units > 0n) return { type: 'fixed', amount, currency, units, ...(settle === 'after' ? { settle } : {}) };
-    problems.add(`${path}.pricing.amount`, 'must be more than zero; use type: free to give it away');
+    const units = parseAmount(amount, decimals);
+    if (units > 0n) return units;
+    problems.add(path, 'must be more than zero; use type: free to give it away');
   } catch (error) {
     if (!(error instanceof AmountError)) throw error;
-    const bound = error.reason === 'too_precise' ? ` (${asset.decimals})` : '';
-    problems.add(`${path}.pricing.amount`, `must be a price that can be charged exactly: ${error.message}${bound}`);
+    const bound = error.reason === 'too_precise' ? ` (${decimals})` : '';
+    problems.add(path, `must be a price that can be charged exactly: ${error.message}${bound}`);
   }
   return undefined;
 }
@@ -355,7 +386,7 @@ export function addressOverlaps(resources: readonly ResourceConfig[]): readonly 
 
 /** Equal for resources of one price that need the same mandates. */
 export function termsOf({ pricing, authorization }: Pick<ResourceConfig, 'pricing' | 'authorization'>): string {
-  const price = pricing.type === 'free' ? '' : `${pricing.units} ${pricing.currency}`;
+  const price = pricing.type === 'free' ? '' : `${pricing.units} ${pricing.currency} ${JSON.stringify(pricing.by)}`;
   return [price, ...authorization].join(' ');
 }
 
