@@ -186,8 +186,6 @@ function wrongType(type: string, data: unknown, parent: SchemaNode): string {
   switch (type) {
     case 'integer':
       return `${must}${range(parent)}, a whole number without quotes`;
-    case 'number':
-      return `${must}${range(parent)}, without quotes`;
     case 'boolean': {
       const isOld = typeof data === 'string' && OLD_BOOLEANS.has(data.toLowerCase());
       const hint = isOld ? '; YAML reads yes, no, on and off as texts' : '';
