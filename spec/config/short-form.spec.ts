@@ -94,7 +94,7 @@ describe('the short form of a configuration', () => {
     });
 
   it('has the names of its networks in the schema', () => {
-    const { examples, pattern } = schema.properties.payments.properties.x402.properties.network;
+    const { examples, pattern } = schema.$defs.x402.properties.network;
     assert.deepEqual(examples, [...NETWORK_NAMES.keys()]);
     assert.ok(examples.every((name) => new RegExp(pattern).test(name)));
   });

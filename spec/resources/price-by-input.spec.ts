@@ -146,6 +146,26 @@ describe('a configured price by input', () => {
     assert.partialDeepStrictEqual(resources[0]?.pricing, { by: { amounts: { true: '1', false: '2' } } });
   });
 
+  it('is held exactly by every asset that it is charged in', () => {
+    const withDecimals = (assetDecimals: number): Changes => {
+      const { payments } = changed({}) as { payments: { x402: object } };
+      const other = { ...payments.x402, network: 'eip155:43113', asset: `0x${'22'.repeat(20)}`, assetDecimals };
+      const by = { tier: { pointer: '/n', steps: [...STEPS, { upTo: 101, amount: '0.0001' }] } };
+      return {
+        ...pricedBy(by),
+        ...{ 'backend.baseUrl': 'http://127.0.0.1:3000', payments: { x402: [payments.x402, other] } },
+      };
+    };
+    const { pricing } = load(withDecimals(18)).resources[0] ?? assert.fail();
+    assert.partialDeepStrictEqual(pricing, {
+      units: 100n,
+      others: [{ amount: '0.0001', units: 10n ** 14n, entry: 1 }],
+    });
+    const [problem, ...others] = problems(withDecimals(3));
+    assert.deepEqual([problem?.path, others], ['resources.report.pricing.by.tier.steps[2].amount', []]);
+    assert.match(problem?.message ?? '', /more decimals than the asset \(3 of payments\.x402\[1\]\)/);
+  });
+
   it('is another term than the same lowest price by another rule', () => {
     const terms = [UNIT.by, { quote: { path: '/price', ...BOUNDS } }].map((by) => {
       const [resource] = load(pricedBy(by)).resources;

@@ -20,15 +20,14 @@ import { deriveSigning, keyUses } from './sections/keys.ts';
 import {
   addressOverlaps,
   deriveResource,
-  type PriceAsset,
-  priceAsset,
+  type PriceAssets,
+  priceAssets,
   type ResourceSurroundings,
 } from './sections/resources.ts';
 import { deriveStorage, type Engine, engineOf, SEALING_KEYS, storageKeys } from './sections/storage.ts';
-import { deriveX402 } from './sections/x402.ts';
+import { deriveEntries, entriesOf } from './sections/x402.ts';
 
 const RESOURCES = schema.properties.resources;
-const KEY_PATH = 'payments.x402.facilitator.privateKey';
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 /** Checks of texts that a JSON Schema cannot express, by `x-form`; each returns the fault. */
@@ -70,27 +69,27 @@ export function deriveConfig(
     checkBackend(document.backend.baseUrl, [server.port, management.port], merchant.publicBaseUrl, problems);
   const keys = storageKeys(document, problems);
   const storage = deriveStorage(document, keys, folder, problems);
-  const payments = derivePayments(document, engine, fromFile, problems);
-  const trial = isTrial(document, engine, payments.x402, problems);
+  const { entries, assets } = derivePayments(document, engine, fromFile, problems);
+  const trial = isTrial(document, engine, entries, problems);
   const protocols = deriveProtocols(document, { backend, trial, sealing: keys }, problems);
   const uses = keyUses(document, problems);
   const signing = deriveSigning(document, uses, problems);
-  const ap2 = deriveAp2(document, merchant, payments.asset, uses, problems);
+  const ap2 = deriveAp2(document, merchant, assets, uses, problems);
   const surroundings: ResourceSurroundings = {
     publicBaseUrl: merchant?.publicBaseUrl ?? '',
     labels: merchant === undefined ? {} : labelsOf(merchant),
     passes: backend?.passthrough !== undefined,
     backend: backend ?? { origin: '', pathPrefix: '', headers: {} },
     enabled: enabledChannels(document, problems),
-    asset: payments.asset,
+    assets,
     mandates: mandateSetting(document, ap2, problems),
-    maxTimeoutSeconds: payments.x402?.maxTimeoutSeconds,
     seals: keys.length > 0 || !problems.sound(SEALING_KEYS),
   };
   const resources = deriveResources(document, surroundings, problems);
   problems.throwIfAny();
   if (!(merchant && server && management && backend && storage && protocols))
     throw new Error('a section is missing although nothing was refused');
+  const [x402, ...alternatives] = entries ?? [];
   return {
     merchant,
     server,
@@ -98,7 +97,8 @@ export function deriveConfig(
     backend,
     storage,
     protocols,
-    x402: payments.x402,
+    x402,
+    alternatives,
     blockedPayers: blockedPayers(document, problems),
     authorization: { ap2 },
     signing,
@@ -186,17 +186,18 @@ function checkBackend(baseUrl: string, ports: readonly number[], publicBaseUrl: 
 function isTrial(
   { merchant }: ConfigDocument,
   engine: Engine | undefined,
-  x402: X402Config | undefined,
+  entries: readonly X402Config[] | undefined,
   problems: ProblemList,
 ): boolean {
   if (!problems.sound('merchant.publicBaseUrl') || engine === undefined) return true;
-  const money = x402 !== undefined && x402.mode !== 'local';
-  return !money && engine === 'sqlite' && isLoopbackUrl(merchant.publicBaseUrl);
+  const isMoney = entries?.some(({ mode }) => mode !== 'local') === true;
+  return !isMoney && engine === 'sqlite' && isLoopbackUrl(merchant.publicBaseUrl);
 }
 
 interface Payments {
-  readonly x402: X402Config | undefined;
-  readonly asset: PriceAsset;
+  /** The entries of `payments.x402`; undefined where one of them was refused. */
+  readonly entries: readonly X402Config[] | undefined;
+  readonly assets: PriceAssets;
 }
 
 function derivePayments(
@@ -205,11 +206,12 @@ function derivePayments(
   fromFile: ReadonlySet<string>,
   problems: ProblemList,
 ): Payments {
-  if (!problems.readable('payments.x402')) return { x402: undefined, asset: { kind: 'unsound' } };
-  const x402 = document.payments.x402;
-  if (x402 === undefined) return { x402: undefined, asset: { kind: 'absent' } };
-  const derived = deriveX402(x402, { engine, keyFromFile: fromFile.has(KEY_PATH) }, problems);
-  return { x402: derived, asset: priceAsset(x402, problems) };
+  if (!problems.readable('payments.x402')) return { entries: undefined, assets: { kind: 'unsound' } };
+  const entries = entriesOf(document.payments.x402);
+  return {
+    entries: deriveEntries(entries, engine, fromFile, problems),
+    assets: priceAssets(entries, problems),
+  };
 }
 
 function deriveResources(

@@ -39,7 +39,7 @@ interface Violation {
 
 interface ParentSchema extends SchemaNode {
   readonly propertyNames?: SchemaNode;
-  readonly if?: { readonly properties?: Readonly<Record<string, unknown>> };
+  readonly if?: { readonly properties?: Readonly<Record<string, unknown>>; readonly required?: readonly string[] };
 }
 
 /** A JSON pointer names a list index and a key alike; only the document tells which it is. */
@@ -78,11 +78,15 @@ function causesIn(errors: readonly Violation[]): Causes {
       const name = meantBy(unknown, Object.keys(parent.properties ?? {}));
       if (name !== undefined) meant.set(path, (meant.get(path) ?? new Set()).add(name));
     }
-    for (const name of keyword === 'if' ? Object.keys(parent.if?.properties ?? {}) : []) {
+    // A condition inside another one comes first, and its words are the nearer ones.
+    if (keyword !== 'if' || deciding.has(path)) continue;
+    const { properties, required } = parent.if ?? {};
+    for (const name of Object.keys(properties ?? {})) {
       const value = (data as Readonly<Record<string, unknown>>)[name];
       const isKnown = value !== undefined && !refused.has(memberPath(path, name));
       deciding.set(path, isKnown ? `with ${name}: ${value}` : undefined);
     }
+    for (const name of required ?? []) deciding.set(path, `with ${name}`);
   }
   return { meant, deciding };
 }
@@ -195,6 +199,8 @@ function wrongType(type: string, data: unknown, parent: SchemaNode): string {
     }
     case 'object':
       return description.startsWith('a mapping') ? must : `${must}: a mapping of keys to values`;
+    case 'object,array':
+      return must;
     case 'array':
       return /\blist\b/.test(description) ? must : `${must}: a list`;
     default:

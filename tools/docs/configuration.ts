@@ -19,6 +19,7 @@ export const TYPES = join(import.meta.dirname, '../../src/config/document/docume
  * alone do not tell them. A key with this text has a row, and covers what is below it.
  */
 interface Node {
+  readonly $ref?: string;
   readonly markdownDescription?: string;
   readonly type?: unknown;
   readonly properties?: Readonly<Record<string, Node | false>>;
@@ -78,12 +79,13 @@ function nodeAt(path: string): Node {
   const [first = '', ...rest] = path.split('.');
   const start = first === '$defs' ? (schema.$defs as object) : schema.properties;
   const steps = first === '$defs' ? rest : [first, ...rest];
-  return steps.reduce<Node>((node, step, index) => {
+  const found = steps.reduce<Node>((node, step, index) => {
     const members = index === 0 ? (start as Node['properties']) : node.properties;
     const member = members?.[step];
     if (member === undefined || member === false) throw new Error(`the schema has no ${path}`);
     return member;
   }, {});
+  return found.$ref === undefined ? found : { ...nodeAt(found.$ref.replace('#/$defs/', '$defs.')), ...found };
 }
 
 /** What a key has from the one that it is in. */

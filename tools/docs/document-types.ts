@@ -18,6 +18,7 @@ export type WrittenResource = Partial<Omit<ResourceDocument, 'backend'>> &
 
 /** Names of definitions that become interfaces; others are written out where they are used. */
 const INTERFACES: ReadonlyMap<string, string> = new Map([
+  ['x402', 'X402Document'],
   ['resource', 'ResourceDocument'],
   ['checkoutOperation', 'CheckoutOperationDocument'],
 ]);
@@ -93,7 +94,7 @@ function fitted(text: (indent: string | undefined) => string, indent: string | u
 /** `indent`: of the line that the type begins on; undefined: all of it is one line. */
 function typeOf(node: Node, indent: string | undefined): string {
   const { $ref, type, properties, items, additionalProperties: open } = node;
-  if ($ref !== undefined) {
+  if ($ref !== undefined && typeof type !== 'object' && type !== 'array') {
     const name = $ref.replace('#/$defs/', '');
     return INTERFACES.get(name) ?? typeOf(DEFINITIONS[name] ?? {}, indent);
   }

@@ -42,6 +42,8 @@ describe('opening the rail', () => {
 
   const config = (changes: Partial<X402Config> = {}): X402Config => ({
     ...terms,
+    currencies: ['Test USD'],
+    offered: true,
     mode: 'local',
     rpcUrls: [local.rpcUrl],
     facilitator: { mode: 'local', privateKey: local.relayerKey },

@@ -41,7 +41,10 @@ export interface GatewayConfig {
   };
   readonly storage: StorageConfig;
   readonly protocols: Omit<ConfigDocument['protocols'], 'acp'> & { readonly acp: AcpConfig };
+  /** The first entry of `payments.x402`. */
   readonly x402: X402Config | undefined;
+  /** Its other entries, in the merchant's order. */
+  readonly alternatives: readonly X402Config[];
   /** Addresses in lower case. */
   readonly blockedPayers: ReadonlySet<string>;
   /** Mandates, where they are switched on. */

@@ -124,43 +124,7 @@ export interface ConfigDocument {
   };
   readonly payments: {
     readonly blockedPayers: readonly string[] | string;
-    readonly x402?: {
-      readonly network: string;
-      readonly asset: string;
-      readonly assetName: string;
-      readonly assetVersion: string;
-      readonly assetDecimals: number;
-      readonly currency?: string;
-      readonly payTo: string;
-      readonly maxTimeoutSeconds: number;
-      readonly rpcUrl?: string;
-      readonly rpcUrls?: readonly string[];
-      readonly allowMainnet: boolean;
-      readonly localSignatureCheck: boolean;
-      readonly confirm?: 'receipt' | 'facilitator';
-      readonly confirmations: number;
-      readonly buyerTokenSecrets?: readonly string[];
-      readonly keepAnswerSeconds: number;
-      readonly payToExclusive: boolean;
-      readonly onStoreLoss: 'deliver' | 'refuse';
-      readonly facilitator:
-        | {
-            readonly mode: 'remote';
-            readonly url: string;
-            readonly auth?:
-              | { readonly type: 'none' }
-              | { readonly type: 'bearer'; readonly token: string }
-              | { readonly type: 'cdp'; readonly keyId: string; readonly keySecret: string };
-            readonly fallbacks?: readonly {
-              readonly url: string;
-              readonly auth?:
-                | { readonly type: 'none' }
-                | { readonly type: 'bearer'; readonly token: string }
-                | { readonly type: 'cdp'; readonly keyId: string; readonly keySecret: string };
-            }[];
-          }
-        | { readonly mode: 'local'; readonly privateKey: string };
-    };
+    readonly x402?: X402Document | readonly X402Document[];
   };
   readonly authorization: {
     readonly ap2: {
@@ -207,6 +171,45 @@ export interface ConfigDocument {
   };
 }
 
+export interface X402Document {
+  readonly network: string;
+  readonly asset: string;
+  readonly assetName: string;
+  readonly assetVersion: string;
+  readonly assetDecimals: number;
+  readonly currency?: string;
+  readonly payTo: string;
+  readonly maxTimeoutSeconds: number;
+  readonly offered: boolean;
+  readonly rpcUrl?: string;
+  readonly rpcUrls?: readonly string[];
+  readonly allowMainnet: boolean;
+  readonly localSignatureCheck: boolean;
+  readonly confirm?: 'receipt' | 'facilitator';
+  readonly confirmations: number;
+  readonly buyerTokenSecrets?: readonly string[];
+  readonly keepAnswerSeconds: number;
+  readonly payToExclusive: boolean;
+  readonly onStoreLoss: 'deliver' | 'refuse';
+  readonly facilitator:
+    | {
+        readonly mode: 'remote';
+        readonly url: string;
+        readonly auth?:
+          | { readonly type: 'none' }
+          | { readonly type: 'bearer'; readonly token: string }
+          | { readonly type: 'cdp'; readonly keyId: string; readonly keySecret: string };
+        readonly fallbacks?: readonly {
+          readonly url: string;
+          readonly auth?:
+            | { readonly type: 'none' }
+            | { readonly type: 'bearer'; readonly token: string }
+            | { readonly type: 'cdp'; readonly keyId: string; readonly keySecret: string };
+        }[];
+      }
+    | { readonly mode: 'local'; readonly privateKey: string };
+}
+
 export interface ResourceDocument {
   readonly name: string;
   readonly description?: string;
@@ -239,7 +242,8 @@ export interface ResourceDocument {
     | {
         readonly type: 'fixed';
         readonly amount?: string;
-        readonly currency: string;
+        readonly currency?: string;
+        readonly amounts?: Readonly<Record<string, string>>;
         readonly settle?: 'before' | 'after';
         readonly by?: {
           readonly unit?: { readonly pointer: string; readonly min: string; readonly max: string };

@@ -13,7 +13,7 @@ import type { ConfigDocument } from '../document/document.ts';
 import { FORBIDDEN_HOST, hostKind, readHttpUrl } from '../document/endpoints.ts';
 import { pemCertificates, readBoundedFile } from '../document/parse.ts';
 import { type KeyUses, readP256Jwk } from './keys.ts';
-import type { PriceAsset } from './resources.ts';
+import type { PriceAssets } from './resources.ts';
 
 type Ap2Document = ConfigDocument['authorization']['ap2'];
 type IssuerDocument = NonNullable<Ap2Document['issuers']>[number];
@@ -34,7 +34,7 @@ export type MandateSetting =
 export function deriveAp2(
   document: ConfigDocument,
   merchant: GatewayConfig['merchant'] | undefined,
-  asset: PriceAsset,
+  assets: PriceAssets,
   uses: KeyUses,
   problems: ProblemList,
 ): Ap2Config | undefined {
@@ -44,7 +44,7 @@ export function deriveAp2(
   const { audience, clockSkewSeconds, maxPresentationAgeSeconds, maxEnvelopeBytes, algorithms, policy } = ap2;
   const checkout = problems.sound(`${AT}.checkout`) ? checkoutKeys(ap2.checkout, uses, problems) : undefined;
   const issuers = deriveIssuers(ap2.issuers, `${AT}.issuers`, uses, problems);
-  const exponents = problems.sound(`${AT}.currencies`) ? exponentsOf(ap2, asset, problems) : undefined;
+  const exponents = problems.sound(`${AT}.currencies`) ? exponentsOf(ap2, assets, problems) : undefined;
   if (merchant === undefined || checkout === undefined || exponents === undefined || !problems.sound(AT))
     return undefined;
   const profile = {
@@ -75,9 +75,11 @@ export function mandateSetting(
 }
 
 /** The decimals of the payment token are fixed: other ones would change the amount of a limit. */
-function exponentsOf(ap2: Ap2Document, asset: PriceAsset, problems: ProblemList): ReadonlyMap<string, number> {
+function exponentsOf(ap2: Ap2Document, assets: PriceAssets, problems: ProblemList): ReadonlyMap<string, number> {
   const exponents = new Map([[NO_CURRENCY, 0]]);
-  if (asset.kind === 'known') for (const currency of asset.currencies) exponents.set(currency, asset.decimals);
+  // The name of two tokens has the decimals of the first: a price is exact in both.
+  for (const { currencies, decimals } of assets.kind === 'known' ? assets.entries.toReversed() : [])
+    for (const currency of currencies) exponents.set(currency, decimals);
   for (const [currency, digits] of Object.entries(ap2.currencies)) {
     const known = exponents.get(currency);
     if (known !== undefined && known !== digits)

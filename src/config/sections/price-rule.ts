@@ -35,7 +35,7 @@ export interface RuleSurroundings {
 
 /** Derives the rule of the price that is `at` a path; undefined after a problem. */
 export function derivePriceRule(
-  { amount, by }: { readonly amount?: string; readonly by: RuleDocument },
+  { amount, by }: { readonly amount: string | undefined; readonly by: RuleDocument },
   at: string,
   { inputSchema, pathPrefix, charges }: RuleSurroundings,
   problems: ProblemList,

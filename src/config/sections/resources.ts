@@ -2,7 +2,7 @@
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
-import { AmountError, type Pricing, parseAmount } from '../../payments/pricing/amount.ts';
+import { AmountError, type Price, type Pricing, parseAmount, pricesOf } from '../../payments/pricing/amount.ts';
 import { highestOf, lowestOf } from '../../payments/pricing/by-input.ts';
 import { leastSecondsToPay } from '../../payments/x402/wire/proof.ts';
 import type { Labels } from '../../payments/x402/wire/types.ts';
@@ -12,11 +12,12 @@ import { isRepeatable } from '../../resources/resource.ts';
 import type { ResourceFault } from '../../resources/schemas/keywords.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
 import { comparisonFault, pathShape, templateParameters } from '../../resources/url-template.ts';
-import type { ConfigDocument, ResourceDocument } from '../document/document.ts';
+import type { ResourceDocument } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
 import { derivePriceRule, type RuleSurroundings } from './price-rule.ts';
 import { MAKE_A_KEY, SEALING_KEYS } from './storage.ts';
+import { currenciesOf, type X402Entry } from './x402.ts';
 
 const BACKEND = schema.$defs.resource.properties.backend.properties;
 
@@ -28,6 +29,7 @@ export const USUAL_LIMITS = {
 
 /** Never relayed: it would make agents pay again. */
 const PAYMENT_REQUIRED_STATUS = 402;
+type FixedPricing = Extract<ResourceDocument['pricing'], { type: 'fixed' }>;
 type RelayStatuses = ResourceConfig['backend']['relayStatuses'];
 const NONE_RELAYED: RelayStatuses = { sold: [], unpaid: [] };
 /** Time for the buyer from a 402 to the proof that answers it. */
@@ -46,10 +48,8 @@ export interface ResourceSurroundings {
   readonly backend: BackendBase;
   /** Undefined when it cannot be told. */
   readonly enabled: ReadonlySet<Channel> | undefined;
-  readonly asset: PriceAsset;
+  readonly assets: PriceAssets;
   readonly mandates: MandateSetting;
-  /** Of `payments.x402`; undefined where it is absent or refused. */
-  readonly maxTimeoutSeconds: number | undefined;
   /** Whether the store seals values; true, too, where the keys were refused. */
   readonly seals: boolean;
 }
@@ -64,7 +64,7 @@ export function deriveResource(
   surroundings: ResourceSurroundings,
   problems: ProblemList,
 ): ResourceConfig | undefined {
-  const { publicBaseUrl, passes, backend, enabled, asset, mandates } = surroundings;
+  const { publicBaseUrl, passes, backend, enabled, assets, mandates } = surroundings;
   const path = memberPath('resources', id);
   // Most of thousands of resources have no fault: the paths of their keys are not made.
   const isSound = problems.sound(path);
@@ -75,7 +75,7 @@ export function deriveResource(
     inputSchema: accepted('inputSchema') ? document.inputSchema : ('refused' as const),
     pathPrefix: backend.pathPrefix,
   };
-  const pricing = accepted('pricing') ? derivePricing(document.pricing, asset, operated, path, problems) : undefined;
+  const pricing = accepted('pricing') ? derivePricing(document.pricing, assets, operated, path, problems) : undefined;
   const free = accepted('pricing.type') ? document.pricing.type === 'free' : undefined;
   const settled = pricing?.type === 'fixed' ? (pricing.settle ?? 'before') : undefined;
   const relayStatuses = accepted('backend.relayStatuses')
@@ -86,7 +86,7 @@ export function deriveResource(
     : {};
   const exposedVia = accepted('expose') ? mounted(document.expose, enabled, path, problems) : [];
   if (pricing?.type === 'fixed' && pricing.settle === 'after' && accepted('backend'))
-    checkSettledAfter(document.backend, surroundings, path, problems);
+    checkSettledAfter(document.backend, pricing, surroundings, path, problems);
   if (pricing !== undefined && accepted('expose', 'bazaar'))
     refuse(bazaarFaults({ bazaar: document.bazaar, pricing, exposedVia }), path, problems);
   const methods = accepted('payments') ? paymentMethods(document.payments, free, path, problems) : [];
@@ -170,7 +170,8 @@ function deriveRelayed(
  */
 function checkSettledAfter(
   { method, idempotent, safeUnpaid, timeoutMs }: ResourceDocument['backend'],
-  { maxTimeoutSeconds, seals }: ResourceSurroundings,
+  pricing: Pricing,
+  { assets, seals }: ResourceSurroundings,
   path: string,
   problems: ProblemList,
 ): void {
@@ -182,11 +183,13 @@ function checkSettledAfter(
     );
   if (!seals) problems.add(at, `needs ${SEALING_KEYS}: answers wait in the store until they are paid; ${MAKE_A_KEY}`);
   const least = leastSecondsToPay(timeoutMs) + SIGNING_SECONDS;
-  if (maxTimeoutSeconds !== undefined && maxTimeoutSeconds < least)
-    problems.add(
-      at,
-      `needs payments.x402.maxTimeoutSeconds of at least ${least}: the call may take ${timeoutMs} ms, and then its payment is settled`,
-    );
+  const entries = assets.kind === 'known' ? pricesOf(pricing).map(({ entry = 0 }) => assets.entries[entry]) : [];
+  for (const { at: entryAt, maxTimeoutSeconds = least } of entries.filter((entry) => entry !== undefined))
+    if (maxTimeoutSeconds < least)
+      problems.add(
+        at,
+        `needs ${entryAt}.maxTimeoutSeconds of at least ${least}: the call may take ${timeoutMs} ms, and then its payment is settled`,
+      );
 }
 
 /** `headers`: those of the resource among them. */
@@ -249,8 +252,8 @@ function paymentMethods(
 
 /** The mandates that a resource requires. Without a trusted issuer no buyer could pay for it. */
 function requiredMandates(
-  document: Pick<ResourceDocument, 'authorization'>,
-  pricing: Pricing | undefined,
+  document: Pick<ResourceDocument, 'authorization' | 'pricing'>,
+  derived: Pricing | undefined,
   mandates: MandateSetting,
   path: string,
   problems: ProblemList,
@@ -266,19 +269,18 @@ function requiredMandates(
   }
   if (!mandates.trusting)
     problems.add('authorization.ap2.issuers', `is missing: ${path} requires ap2, and no mandate would be trusted`);
-  if (problems.sound(`${path}.pricing`) && pricing?.type === 'fixed') {
-    const { amount, currency, by } = pricing;
-    const [most, place] = by === undefined ? [amount, 'amount'] : [highestOf(by), 'by'];
-    checkPrice({ amount: most, currency }, mandates.exponents, `${path}.pricing.${place}`, problems);
+  const { pricing } = document;
+  if (problems.sound(`${path}.pricing`) && pricing.type === 'fixed' && derived?.type === 'fixed') {
+    const most = derived.by && { amount: highestOf(derived.by), at: `${path}.pricing.by` };
+    for (const price of writtenPrices(pricing, path)) checkPrice({ ...price, ...most }, mandates.exponents, problems);
   }
   return required;
 }
 
 /** AP2 counts in minor units, which JSON must hold exactly (ap2 7.3). */
 function checkPrice(
-  { amount, currency }: { readonly amount: string; readonly currency: string },
+  { amount, currency, at: path }: WrittenPrice,
   exponents: ReadonlyMap<string, number>,
-  path: string,
   problems: ProblemList,
 ): void {
   const exponent = exponents.get(currency);
@@ -291,70 +293,149 @@ function checkPrice(
     problems.add(path, 'must be less than 2^53 of the smallest units of its currency with ap2');
 }
 
-/** `absent`: the gateway takes no money; `unsound`: the section was refused already. */
-export type PriceAsset =
-  | { readonly kind: 'absent' }
-  | { readonly kind: 'unsound' }
-  | { readonly kind: 'known'; readonly decimals: number; readonly currencies: readonly string[] };
-
-/** Prices name the token by its EIP-712 name or by the declared currency ("USD Coin" or "USDC"). */
-export function priceAsset(x402: NonNullable<ConfigDocument['payments']['x402']>, problems: ProblemList): PriceAsset {
-  const read = ['assetDecimals', 'assetName', 'currency'].map((key) => `payments.x402.${key}`);
-  if (!problems.sound(...read)) return { kind: 'unsound' };
-  const currencies = x402.currency === undefined ? [x402.assetName] : [x402.currency, x402.assetName];
-  return { kind: 'known', decimals: x402.assetDecimals, currencies };
+/** The facts of an entry of `payments.x402` that prices are read with. */
+interface PriceAsset {
+  /** Its path. */
+  readonly at: string;
+  readonly decimals: number;
+  /** Names of the token: its EIP-712 name, and the declared currency ("USD Coin" or "USDC"). */
+  readonly currencies: readonly string[];
+  readonly offered: boolean;
+  /** Undefined where it was refused. */
+  readonly maxTimeoutSeconds: number | undefined;
 }
 
-/** Refuses a price that the asset cannot hold exactly: it would be charged wrong. */
+/** `absent`: the gateway takes no money; `unsound`: the section was refused already. */
+export type PriceAssets =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unsound' }
+  | { readonly kind: 'known'; readonly entries: readonly PriceAsset[] };
+
+export function priceAssets(entries: readonly X402Entry[], problems: ProblemList): PriceAssets {
+  if (entries.length === 0) return { kind: 'absent' };
+  const isSound = ({ at }: X402Entry): boolean =>
+    problems.sound(...['assetDecimals', 'assetName', 'currency', 'offered'].map((key) => `${at}.${key}`));
+  if (!entries.every(isSound)) return { kind: 'unsound' };
+  return {
+    kind: 'known',
+    entries: entries.map(({ at, entry }) => ({
+      at,
+      decimals: entry.assetDecimals,
+      currencies: currenciesOf(entry),
+      offered: entry.offered,
+      maxTimeoutSeconds: problems.sound(`${at}.maxTimeoutSeconds`) ? entry.maxTimeoutSeconds : undefined,
+    })),
+  };
+}
+
+/** A price as configured, with the paths of its amount and its currency. */
+interface WrittenPrice {
+  readonly amount: string;
+  readonly currency: string;
+  readonly at: string;
+  readonly currencyAt: string;
+}
+
+function writtenPrices({ amounts, amount = '', currency = '' }: FixedPricing, path: string): readonly WrittenPrice[] {
+  const own = `${path}.pricing`;
+  if (amounts === undefined) return [{ amount, currency, at: `${own}.amount`, currencyAt: `${own}.currency` }];
+  return Object.entries(amounts).map(([name, text]) => {
+    const at = memberPath(`${own}.amounts`, name);
+    return { amount: text, currency: name, at, currencyAt: at };
+  });
+}
+
+/**
+ * The price in each offered entry whose token the price names, in the order of the entries. An
+ * entry that is not offered keeps its currency known, so that it can be taken back.
+ */
 function derivePricing(
   pricing: ResourceDocument['pricing'],
-  asset: PriceAsset,
+  assets: PriceAssets,
   operated: Omit<RuleSurroundings, 'charges'>,
   path: string,
   problems: ProblemList,
 ): Pricing | undefined {
   if (pricing.type === 'free') return { type: 'free' };
-  const { currency, settle, by } = pricing;
-  const at = `${path}.pricing`;
-  if (asset.kind === 'absent') problems.add(at, 'needs payments.x402, else it cannot be paid');
-  if (asset.kind !== 'known') return undefined;
-  if (!asset.currencies.includes(currency)) problems.add(`${at}.currency`, currencyProblem(asset.currencies));
-  const unitsOf = (amount: string, place: string) => exactUnits(amount, asset.decimals, place, problems);
-  const charges = (amount: string, place: string): boolean => unitsOf(amount, place) !== undefined;
-  const rule = by && derivePriceRule({ ...pricing, by }, at, { ...operated, charges }, problems);
-  if (by !== undefined && rule === undefined) return undefined;
-  const amount = rule === undefined ? pricing.amount : lowestOf(rule);
-  if (amount === undefined) problems.add(`${at}.amount`, 'is missing: a decimal amount in quotes, such as "0.01"');
-  const units = amount === undefined ? undefined : unitsOf(amount, `${at}.amount`);
-  if (amount === undefined || units === undefined) return undefined;
-  return {
-    type: 'fixed',
-    amount,
-    currency,
-    units,
-    ...(settle === 'after' ? { settle } : {}),
-    ...(rule === undefined ? {} : { by: rule }),
-  };
+  if (assets.kind === 'absent') problems.add(`${path}.pricing`, 'needs payments.x402, else it cannot be paid');
+  if (assets.kind !== 'known') return undefined;
+  const { entries } = assets;
+  const offered = entries.map((asset, entry) => ({ ...asset, entry })).filter((one) => one.offered);
+  const [preferred] = offered;
+  if (preferred === undefined) {
+    const where = entries.length > 1 ? ' in one entry at least' : '';
+    problems.add(`${entries[0]?.at}.offered`, `must be true${where} while a resource has a price: it cannot be paid`);
+    return undefined;
+  }
+  const units = (price: Pick<WrittenPrice, 'amount' | 'at'>, { decimals, at }: PriceAsset): bigint | undefined =>
+    unitsOf(price, decimals, offered.length > 1 ? `${decimals} of ${at}` : `${decimals}`, problems);
+  const joins = ({ currencies }: PriceAsset): boolean => currencies.includes(pricing.currency ?? '');
+  const charges = (amount: string, at: string): boolean =>
+    offered.filter(joins).every((asset) => units({ amount, at }, asset) !== undefined);
+  const by = deriveBy(pricing, { ...operated, charges }, path, problems);
+  // The amounts of a refused rule are checked already.
+  const lowest = pricing.by && { amount: by === undefined ? '1' : lowestOf(by) };
+  const written = writtenPrices({ ...pricing, ...lowest }, path);
+  const known = offered.some(({ currencies }) => written.some(({ currency }) => currencies.includes(currency)))
+    ? entries
+    : offered;
+  for (const price of written.filter((one) => !known.some(({ currencies }) => currencies.includes(one.currency)))) {
+    problems.add(price.currencyAt, currencyProblem(offered));
+    units(price, preferred);
+  }
+  const prices = offered.flatMap((asset): readonly Price[] => {
+    const [own, again] = written.filter(({ currency }) => asset.currencies.includes(currency));
+    if (own === undefined) return [];
+    if (again !== undefined) problems.add(again.at, `is ${own.currency} by another name (${asset.at}); keep one`);
+    const { amount, currency } = own;
+    const { entry } = asset;
+    return [{ amount, currency, units: units(own, asset) ?? 0n, ...(entry === 0 ? {} : { entry }) }];
+  });
+  const [first, ...others] = prices;
+  if (first === undefined || !problems.sound(`${path}.pricing`)) return undefined;
+  if (pricing.by !== undefined && by === undefined) return undefined;
+  const settle = pricing.settle === 'after' ? { settle: pricing.settle } : {};
+  return { type: 'fixed', ...first, ...settle, ...(others.length > 0 ? { others } : {}), ...(by && { by }) };
 }
 
-/** An amount in base units; undefined after a problem. */
-function exactUnits(amount: string, decimals: number, path: string, problems: ProblemList): bigint | undefined {
+/** Undefined without a rule, and after a problem. */
+function deriveBy(pricing: FixedPricing, operated: RuleSurroundings, path: string, problems: ProblemList) {
+  const { amount, amounts, by } = pricing;
+  if (by === undefined) return undefined;
+  if (amounts !== undefined) {
+    problems.add(
+      `${path}.pricing.by`,
+      'needs amount and currency in the place of amounts: its amounts are in one currency',
+    );
+    return undefined;
+  }
+  return derivePriceRule({ amount, by }, `${path}.pricing`, operated, problems);
+}
+
+/** Refuses a price that the asset cannot hold exactly: it would be charged wrong. */
+function unitsOf(
+  { amount, at }: Pick<WrittenPrice, 'amount' | 'at'>,
+  decimals: number,
+  told: string,
+  problems: ProblemList,
+) {
   try {
     const units = parseAmount(amount, decimals);
     if (units > 0n) return units;
-    problems.add(path, 'must be more than zero; use type: free to give it away');
+    problems.add(at, 'must be more than zero; use type: free to give it away');
   } catch (error) {
     if (!(error instanceof AmountError)) throw error;
-    const bound = error.reason === 'too_precise' ? ` (${decimals})` : '';
-    problems.add(path, `must be a price that can be charged exactly: ${error.message}${bound}`);
+    const bound = error.reason === 'too_precise' ? ` (${told})` : '';
+    problems.add(at, `must be a price that can be charged exactly: ${error.message}${bound}`);
   }
   return undefined;
 }
 
 /** Names the accepted currencies, and the setting for another name of the token. */
-function currencyProblem(currencies: readonly string[]): string {
-  const names = `must be ${currencies.map((name) => `"${name}"`).join(' or ')}`;
-  return currencies.length > 1 ? names : `${names}, or set payments.x402.currency to what prices call this token`;
+function currencyProblem(offered: readonly PriceAsset[]): string {
+  const [first, ...others] = new Set(offered.flatMap(({ currencies }) => currencies));
+  const names = `must be ${[first, ...others].map((name) => `"${name}"`).join(' or ')}`;
+  return others.length > 0 ? names : `${names}, or set ${offered[0]?.at}.currency to what prices call this token`;
 }
 
 /**
@@ -386,8 +467,9 @@ export function addressOverlaps(resources: readonly ResourceConfig[]): readonly 
 
 /** Equal for resources of one price that need the same mandates. */
 export function termsOf({ pricing, authorization }: Pick<ResourceConfig, 'pricing' | 'authorization'>): string {
-  const price = pricing.type === 'free' ? '' : `${pricing.units} ${pricing.currency} ${JSON.stringify(pricing.by)}`;
-  return [price, ...authorization].join(' ');
+  const prices = pricesOf(pricing).map(({ units, currency, entry = 0 }) => `${units} ${currency} ${entry}`);
+  const by = pricing.type === 'free' || pricing.by === undefined ? [] : [JSON.stringify(pricing.by)];
+  return [...prices, ...by, ...authorization].join(' ');
 }
 
 interface Operation {

@@ -15,6 +15,8 @@ import { ONLY_CLIENT } from './acp.ts';
 
 /** Keys of `payments.x402` that a known network brings. */
 const NEEDED_OF_X402 = ['asset', 'assetName', 'assetVersion', 'assetDecimals', 'facilitator'] as const;
+/** Keys that only the first entry has. */
+const OF_ALL_ENTRIES = ['buyerTokenSecrets', 'keepAnswerSeconds'] as const;
 const USUAL_PORT = schema.properties.server.properties.port.default;
 const LAST_PORT = schema.properties.server.properties.port.maximum;
 const LOCAL_NETWORK = `eip155:${LOCAL_CHAIN_ID}`;
@@ -84,8 +86,22 @@ function storageOf(storage: unknown, id: unknown): Mapping {
 }
 
 function paymentsOf(payments: unknown, problems: ProblemList): Mapping | undefined {
-  if (!isMapping(payments) || !isMapping(payments['x402'])) return undefined;
-  const { network: named, ...given } = payments['x402'];
+  if (!isMapping(payments)) return undefined;
+  const { x402 } = payments;
+  if (isMapping(x402)) return { ...payments, x402: entryOf(x402, X402, problems) };
+  if (!Array.isArray(x402)) return undefined;
+  const entries = x402.map((entry: unknown, index) => {
+    const at = memberPath(X402, index);
+    if (!isMapping(entry)) return entry;
+    for (const name of index === 0 ? [] : OF_ALL_ENTRIES)
+      if (entry[name] !== undefined) problems.add(`${at}.${name}`, `holds for all entries; move it to ${X402}[0]`);
+    return entryOf(entry, at, problems);
+  });
+  return { ...payments, x402: entries };
+}
+
+/** An entry of `payments.x402`, which is `at` a path. */
+function entryOf({ network: named, ...given }: Mapping, at: string, problems: ProblemList): Mapping {
   const network = typeof named === 'string' ? (NETWORK_NAMES.get(named) ?? named) : named;
   const facilitator = FACILITATORS.get(network);
   const x402: Mapping = {
@@ -96,8 +112,8 @@ function paymentsOf(payments: unknown, problems: ProblemList): Mapping | undefin
     ...(named === 'local' ? localSettlement(given) : {}),
     ...given,
   };
-  checkNeeded(x402, problems);
-  return { ...payments, x402 };
+  checkNeeded(x402, at, problems);
+  return x402;
 }
 
 /** The node and the relayer of `acg dev`. */
@@ -109,7 +125,7 @@ function localSettlement({ rpcUrls }: Mapping): Mapping {
 }
 
 /** Refuses missing keys that the network does not bring. */
-function checkNeeded(x402: Mapping, problems: ProblemList): void {
+function checkNeeded(x402: Mapping, at: string, problems: ProblemList): void {
   const { network } = x402;
   const known = KNOWN_NETWORKS.get(String(network));
   const absent = NEEDED_OF_X402.filter((name) => x402[name] === undefined);
@@ -117,13 +133,13 @@ function checkNeeded(x402: Mapping, problems: ProblemList): void {
     const list = [...NETWORK_NAMES.keys()].join(', ');
     // The schema refuses a text that is neither a name nor a CAIP-2 id.
     if (typeof network === 'string' && network.includes(':'))
-      problems.add(`${X402}.network`, `is unknown; known: ${list}; on another one name ${absent.join(', ')}`);
-    for (const name of absent) problems.doubt(`${X402}.${name}`);
+      problems.add(`${at}.network`, `is unknown; known: ${list}; on another one name ${absent.join(', ')}`);
+    for (const name of absent) problems.doubt(`${at}.${name}`);
     return;
   }
   for (const name of absent)
-    if (name === 'facilitator' && known?.mode === 'mainnet') problems.add(`${X402}.facilitator`, NO_FACILITATOR);
-    else missing(X402, name, problems);
+    if (name === 'facilitator' && known?.mode === 'mainnet') problems.add(`${at}.facilitator`, NO_FACILITATOR);
+    else missing(at, name, problems);
 }
 
 /** The asset of the network, with its names; empty where the document has another one. */
@@ -164,13 +180,16 @@ function pricingOf(pricing: unknown, x402: unknown, path: string, problems: Prob
   if (pricing === 'free') return { type: 'free' };
   const amount = typeof pricing === 'string' ? DOLLARS.exec(pricing)?.[1] : undefined;
   if (amount === undefined) return pricing;
-  const { network, asset, assetName, currency = assetName } = isMapping(x402) ? x402 : {};
-  if (asset !== undefined && !isDollar(network, asset))
-    problems.add(
-      path,
-      `must be { type: fixed, amount: "${amount}", currency: … }: $ stands for USDC, and payments.x402.asset is another token`,
-    );
-  return { type: 'fixed', amount, currency: currency ?? DOLLAR };
+  const entries = [x402].flat().filter(isMapping);
+  const dollars = entries.filter(({ network, asset }) => asset === undefined || isDollar(network, asset));
+  if (dollars.length === 0 && entries.length > 0) {
+    const why = isMapping(x402) ? 'payments.x402.asset is another token' : 'no entry of payments.x402 has it';
+    problems.add(path, `must be { type: fixed, amount: "${amount}", currency: … }: $ stands for USDC, and ${why}`);
+  }
+  const names = new Set(dollars.map(({ assetName, currency = assetName }) => String(currency ?? DOLLAR)));
+  const [currency = DOLLAR, ...others] = names;
+  if (others.length === 0) return { type: 'fixed', amount, currency };
+  return { type: 'fixed', amounts: Object.fromEntries([...names].map((name) => [name, amount])) };
 }
 
 /** Whether a token is a dollar; on a chain for development every token is. */
@@ -180,7 +199,7 @@ function isDollar(network: unknown, asset: unknown): boolean {
 }
 
 function missing(section: string, name: string, problems: ProblemList): void {
-  const wanted = schemaAt([...section.split('.'), name])?.description;
+  const wanted = schemaAt([...section.replace(/\[.*/, '').split('.'), name])?.description;
   problems.add(`${section}.${name}`, `is missing: ${wanted}`);
 }
 

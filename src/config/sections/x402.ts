@@ -13,17 +13,51 @@ import type {
   FacilitatorEndpoint,
   X402Config,
 } from '../../payments/x402/wire/settings.ts';
-import type { ProblemList } from '../../problems/problem.ts';
-import type { ConfigDocument } from '../document/document.ts';
+import { memberPath, type ProblemList } from '../../problems/problem.ts';
+import type { ConfigDocument, X402Document } from '../document/document.ts';
 import { isLoopbackUrl } from '../document/endpoints.ts';
 
-type X402Document = NonNullable<ConfigDocument['payments']['x402']>;
+const X402 = 'payments.x402';
+
 type FacilitatorDocument = X402Document['facilitator'];
 type RemoteDocument = Extract<FacilitatorDocument, { mode: 'remote' }>;
 
-const AT = 'payments.x402';
-
 const PUBLISHED_KEYS_FOR = 'for development on eip155:31337';
+
+/** An entry of `payments.x402`, and its path. */
+export interface X402Entry {
+  readonly at: string;
+  readonly entry: X402Document;
+}
+
+/** `written`: one entry, a list of them, or none. */
+export function entriesOf(written: ConfigDocument['payments']['x402']): readonly X402Entry[] {
+  if (written === undefined) return [];
+  return 'length' in written
+    ? written.map((entry, index) => ({ at: memberPath(X402, index), entry }))
+    : [{ at: X402, entry: written }];
+}
+
+/** The derived entries in their order; undefined after a problem of one. */
+export function deriveEntries(
+  entries: readonly X402Entry[],
+  engine: Surroundings['engine'],
+  fromFile: ReadonlySet<string>,
+  problems: ProblemList,
+): readonly X402Config[] | undefined {
+  const configs = entries.map(({ at, entry }) => {
+    if (!problems.readable(at)) return undefined;
+    const keyFromFile = fromFile.has(`${at}.facilitator.privateKey`);
+    return deriveX402(entry, at, { engine, keyFromFile }, problems);
+  });
+  checkTogether(entries, configs, problems);
+  const [first] = configs;
+  const found = configs.filter((config) => config !== undefined);
+  if (first === undefined || found.length < configs.length || !problems.sound(X402)) return undefined;
+  // The buyer's token is one for all offers.
+  const { buyerTokenSecrets, keepAnswerSeconds } = first;
+  return found.map((config) => ({ ...config, buyerTokenSecrets, keepAnswerSeconds }));
+}
 
 /** Facts of other sections; undefined: that section was refused. */
 interface Surroundings {
@@ -33,12 +67,17 @@ interface Surroundings {
 }
 
 /**
- * Derives `payments.x402`; undefined after a problem. Each rule applies where its own input was
- * accepted, whatever else was refused.
+ * Derives an entry of `payments.x402`, which is `at` a path; undefined after a problem. Each rule
+ * applies where its own input was accepted, whatever else was refused.
  */
-export function deriveX402(document: X402Document, facts: Surroundings, problems: ProblemList): X402Config | undefined {
-  const accepted = (...keys: readonly string[]): boolean => problems.sound(...keys.map((key) => `${AT}.${key}`));
-  const refuse = (key: string, message: string): void => problems.add(`${AT}.${key}`, message);
+function deriveX402(
+  document: X402Document,
+  at: string,
+  facts: Surroundings,
+  problems: ProblemList,
+): X402Config | undefined {
+  const accepted = (...keys: readonly string[]): boolean => problems.sound(...keys.map((key) => `${at}.${key}`));
+  const refuse = (key: string, message: string): void => problems.add(`${at}.${key}`, message);
   const { facilitator } = document;
   if (accepted('asset', 'payTo') && checksumAddress(document.payTo) === checksumAddress(document.asset))
     refuse('payTo', "must not be the token's own address: the money would be lost");
@@ -47,15 +86,15 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
   if (accepted(...NODES, 'facilitator.mode') && facilitator.mode === 'local' && rpcUrl === undefined)
     refuse('rpcUrl', 'is missing: a local facilitator settles through a node of the network');
   const isPlaced = accepted('network', ...NODES, 'facilitator.mode', 'facilitator.url', 'facilitator.fallbacks');
-  const mode = isPlaced ? deploymentMode(document, rpcUrls, problems) : undefined;
+  const mode = isPlaced ? deploymentMode(document, rpcUrls, refuse) : undefined;
   if (mode !== undefined) checkMoney(document, mode, facts, accepted, refuse);
   if (mode === 'mainnet' && facts.engine === 'sqlite') problems.add('storage', 'must be redis on a mainnet');
   if (accepted('confirm', ...NODES, 'facilitator.mode')) checkConfirmation(document, rpcUrl, refuse);
   if (accepted('confirm', 'confirmations', ...NODES)) checkConfirmations(document, rpcUrl, refuse);
-  const settles = accepted('facilitator') ? deriveFacilitator(facilitator, problems) : undefined;
+  const settles = accepted('facilitator') ? deriveFacilitator(facilitator, `${at}.facilitator`, problems) : undefined;
   const chainId = accepted('network') ? eip155ChainId(document.network) : undefined;
   if (chainId !== undefined) checkPublishedKeys(document, settles, chainId, accepted, refuse);
-  if (!problems.sound(AT) || mode === undefined || chainId === undefined || settles === undefined) return undefined;
+  if (!problems.sound(at) || mode === undefined || chainId === undefined || settles === undefined) return undefined;
   const { assetName: name, assetVersion: version, payTo, buyerTokenSecrets = [] } = document;
   const asset = checksumAddress(document.asset);
   return {
@@ -63,6 +102,7 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
     chainId,
     asset,
     payTo: checksumAddress(payTo),
+    currencies: currenciesOf(document),
     buyerTokenSecrets,
     domainSeparator: domainSeparator({ name, version, chainId, verifyingContract: asset }),
     rpcUrls,
@@ -70,6 +110,42 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
     facilitator: settles,
     mode,
   };
+}
+
+/** Names of the token in prices: the declared currency, and its EIP-712 name. */
+export function currenciesOf({ currency, assetName }: X402Document): readonly string[] {
+  return currency === undefined ? [assetName] : [currency, assetName];
+}
+
+/** Refuses entries that cannot stand beside each other. */
+function checkTogether(
+  entries: readonly X402Entry[],
+  configs: readonly (X402Config | undefined)[],
+  problems: ProblemList,
+) {
+  const derived = entries.flatMap(({ at }, index) => {
+    const config = configs[index];
+    return config === undefined ? [] : [{ at, config }];
+  });
+  for (const [index, { at, config }] of derived.entries())
+    for (const { at: other, config: before } of derived.slice(0, index)) {
+      if ((config.mode === 'mainnet') !== (before.mode === 'mainnet'))
+        problems.add(
+          `${at}.network`,
+          `must not stand beside that of ${other}: one of them has real money, and one has not`,
+        );
+      if (config.network !== before.network) continue;
+      if (config.asset === before.asset)
+        problems.add(`${at}.asset`, `is the token of ${other} already; a token of a network has one entry`);
+      const [key, itsKey] = [config, before].map(({ facilitator }) =>
+        facilitator.mode === 'local' ? facilitator.privateKey.toLowerCase() : undefined,
+      );
+      if (key !== undefined && key === itsKey)
+        problems.add(
+          `${at}.facilitator.privateKey`,
+          `must be another key than that of ${other}: two senders with one key take the same nonces of the network`,
+        );
+    }
 }
 
 /** The settings that name nodes. */
@@ -87,13 +163,10 @@ type Refuse = (key: string, message: string) => void;
 function deploymentMode(
   { network, facilitator }: X402Document,
   rpcUrls: readonly string[],
-  problems: ProblemList,
+  refuse: Refuse,
 ): DeploymentMode | undefined {
   if (eip155ChainId(network) === undefined) {
-    problems.add(
-      `${AT}.network`,
-      'must be an EVM network, eip155:<chain id>: scheme exact with EIP-3009 is what is served',
-    );
+    refuse('network', 'must be an EVM network, eip155:<chain id>: scheme exact with EIP-3009 is what is served');
     return undefined;
   }
   const ours =
@@ -103,20 +176,20 @@ function deploymentMode(
   const known = KNOWN_NETWORKS.get(network);
   if (known !== undefined) return known.mode;
   const list = [...KNOWN_NETWORKS].map(([id, { title }]) => `${id} (${title})`).join(', ');
-  problems.add(`${AT}.network`, `is unknown; known: ${list}; any chain when facilitator and rpcUrl are on loopback`);
+  refuse('network', `is unknown; known: ${list}; any chain when facilitator and rpcUrl are on loopback`);
   return undefined;
 }
 
-function deriveFacilitator(document: FacilitatorDocument, problems: ProblemList): FacilitatorConfig {
+function deriveFacilitator(document: FacilitatorDocument, at: string, problems: ProblemList): FacilitatorConfig {
   if (document.mode === 'local') return document;
   const fallbacks = (document.fallbacks ?? []).map((fallback, index) =>
-    endpoint(fallback, `${AT}.facilitator.fallbacks[${index}]`, problems),
+    endpoint(fallback, `${at}.fallbacks[${index}]`, problems),
   );
-  const config = { mode: 'remote', ...endpoint(document, `${AT}.facilitator`, problems), fallbacks } as const;
+  const config = { mode: 'remote', ...endpoint(document, at, problems), fallbacks } as const;
   const seen = new Set([new URL(config.url).href]);
   for (const [index, { url }] of fallbacks.entries()) {
     const { href } = new URL(url);
-    if (seen.has(href)) problems.add(`${AT}.facilitator.fallbacks[${index}].url`, 'is there already; name another one');
+    if (seen.has(href)) problems.add(`${at}.fallbacks[${index}].url`, 'is there already; name another one');
     seen.add(href);
   }
   return config;

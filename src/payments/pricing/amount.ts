@@ -2,21 +2,34 @@
 
 import type { PriceRule } from './by-input.ts';
 
+/** One price of a resource, in the asset of one entry of `payments.x402`. */
+export interface Price {
+  /** Display units, as configured. */
+  readonly amount: string;
+  readonly currency: string;
+  /** Base units. */
+  readonly units: bigint;
+  /** Index of the entry of `payments.x402`; absent: the first. */
+  readonly entry?: number;
+}
+
 /** The price of a call. */
 export type Pricing =
   | { readonly type: 'free' }
-  | {
+  | (Price & {
       readonly type: 'fixed';
-      /** Display units, as configured. */
-      readonly amount: string;
-      readonly currency: string;
-      /** Base units. */
-      readonly units: bigint;
       /** The backend answers before the money moves; absent: the money moves first. */
       readonly settle?: 'after';
-      /** How the price follows the input; amount and units are then the lowest. Absent: it does not. */
+      /** Prices in further entries, in the merchant's order; absent: none. */
+      readonly others?: readonly Price[];
+      /** How the price follows the input; its amounts and units are then the lowest. Absent: it does not. */
       readonly by?: PriceRule;
-    };
+    });
+
+/** The prices of a call in the order in which offers have them; none for a free one. */
+export function pricesOf(pricing: Pricing): readonly Price[] {
+  return pricing.type === 'free' ? [] : [pricing, ...(pricing.others ?? [])];
+}
 
 /** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
 export const MAX_AMOUNT_LENGTH = 160;

@@ -12,6 +12,10 @@ export interface X402Config {
   readonly assetName: string;
   readonly assetVersion: string;
   readonly assetDecimals: number;
+  /** Names of the token in prices. */
+  readonly currencies: readonly string[];
+  /** Whether 402s offer it; false: only payments that were begun are finished and refunded. */
+  readonly offered: boolean;
   readonly payTo: string;
   readonly maxTimeoutSeconds: number;
   /** Nodes of the network in the order in which they are asked; none: no chain is asked. */
