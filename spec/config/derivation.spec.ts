@@ -71,6 +71,7 @@ const RICH = changed({
   'resources.report.backend.inputBindings': { path: ['city'], query: [] },
   'resources.report.backend.headers': { a: 'b' },
   'resources.report.pricing.settle': 'after',
+  'resources.report.pricing.by': { unit: { pointer: '/city', min: '0.01', max: '1' } },
   'resources.report.backend.relayStatuses': { sold: [404], unpaid: [409] },
   'resources.report.outputSchema': { type: 'object', properties: { a: { type: 'string' } } },
   publish: ['index'],

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe } from 'node:test';
 import { parse } from 'yaml';
 import { TEST_BUYER } from '../../src/payments/pricing/networks.ts';
-import { type Changes, MAINNET, SETTLED_AFTER } from './document/document.ts';
+import { BY_INPUT, type Changes, MAINNET, SETTLED_AFTER } from './document/document.ts';
 import { type Row, refusalsOf, refuses } from './refusals.ts';
 import { KEY, ON_TRIAL, SECRET, selling, TOKEN } from './sections/acp.ts';
 
@@ -32,6 +32,7 @@ const BASES = {
   card: { 'protocols.a2a.enabled': true, 'resources.report.expose': ['http', 'a2a'] },
   passthrough: { 'backend.passthrough': { enabled: true } },
   'settled after': SETTLED_AFTER,
+  'by input': BY_INPUT,
 } satisfies Record<string, Changes>;
 
 const TEXT = readFileSync(join(import.meta.dirname, 'refusals.yaml'), 'utf8')

@@ -29,6 +29,7 @@ const USDC = {
   rpcUrl: undefined,
 };
 
+const UNIT = { pointer: '/cities', min: '0.02', max: '0.5' };
 const BERLIN = { city: 'Berlin' } as const;
 
 /** A catalogue of paid services, whose own code finds and judges what a gateway sells. */
@@ -53,6 +54,16 @@ describe('a catalogue of paid services', () => {
             outputSchema: { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: true },
             bazaar: { example: BERLIN },
           },
+          reports: {
+            name: 'Reports',
+            inputSchema: {
+              type: 'object',
+              properties: { cities: { type: 'array', items: { type: 'string' }, maxItems: 100 } },
+              required: ['cities'],
+            },
+            backend: { method: 'POST', path: '/reports' },
+            pricing: { type: 'fixed', amount: '0.01', currency: 'USDC', by: { unit: UNIT } },
+          },
         },
       },
     });
@@ -68,6 +79,8 @@ describe('a catalogue of paid services', () => {
     const report = found.endpoints.find(({ path }) => path === '/api/resources/market_report/invoke');
     assert.partialDeepStrictEqual(report, { method: 'POST', authMode: 'paid', protocols: ['x402'] });
     assert.match(report?.price ?? '', /0\.01/);
+    const many = found.endpoints.find(({ path }) => path === '/api/resources/reports/invoke');
+    assert.match(many?.price ?? '', /0\.02.*0\.5/);
   });
 
   it('has nothing against the documents', async () => {

@@ -8,6 +8,7 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import type { ConfigSource } from '../config/load.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/warnings.ts';
 import { type Catalogue, compileCatalogue } from '../resources/catalogue.ts';
+import { listedPricing, priceInWords } from '../resources/listing.ts';
 import { drainSeconds } from '../sidecar/lifecycle.ts';
 import { checkedStart } from './checked-start.ts';
 import { checkBackend } from './doctor/backend.ts';
@@ -59,7 +60,7 @@ function priceList({ resources, backend: { pathPrefix } }: GatewayConfig): reado
       id,
       method,
       path.slice(pathPrefix.length),
-      pricing.type === 'free' ? 'free' : `${pricing.amount} ${pricing.currency}`,
+      priceInWords(listedPricing(pricing)),
       exposedVia.join(', '),
     ]),
   ]);

@@ -2,6 +2,7 @@
 
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
+import type { ChoiceRule, Measure, PriceRule, QuoteRule, TierRule, UnitRule } from '../payments/pricing/by-input.ts';
 import type { Resource } from './resource.ts';
 import type { ResourceConfig } from './settings.ts';
 
@@ -13,9 +14,7 @@ export interface ListedResource {
   readonly inputSchema: JsonObject;
   readonly outputSchema?: JsonObject;
   readonly method: string;
-  readonly pricing:
-    | { readonly type: 'free' }
-    | { readonly type: 'fixed'; readonly amount: string; readonly currency: string };
+  readonly pricing: ListedPricing;
   readonly exposedVia: readonly string[];
   /** Its address for sales by its own method, with `{param}`s; absent without channel `origin`. */
   readonly address?: string;
@@ -25,6 +24,18 @@ export interface ListedResource {
   /** Absent where nothing but money is needed. */
   readonly authorization?: { readonly required: readonly string[] };
 }
+
+/** A public price. `amount`: the lowest where `by` is there. */
+export type ListedPricing =
+  | { readonly type: 'free' }
+  | { readonly type: 'fixed'; readonly amount: string; readonly currency: string; readonly by?: ListedRule };
+
+/** How a price follows the input, as configured, with the measure. `unit.amount`: of one unit. */
+export type ListedRule =
+  | { readonly unit: Omit<UnitRule, 'kind'> }
+  | { readonly tier: Omit<TierRule, 'kind'> }
+  | { readonly choice: Omit<ChoiceRule, 'kind'> }
+  | { readonly quote: Pick<QuoteRule, 'min' | 'max'> };
 
 /** Built field by field, never by spreading configuration. `inputSchema`: the closed form. */
 export function listedResource(resource: ResourceConfig, inputSchema: JsonObject): ListedResource {
@@ -44,10 +55,50 @@ export function listedResource(resource: ResourceConfig, inputSchema: JsonObject
   };
 }
 
-function listedPricing(pricing: Pricing): ListedResource['pricing'] {
+export function listedPricing(pricing: Pricing): ListedPricing {
   if (pricing.type === 'free') return { type: 'free' };
-  return { type: 'fixed', amount: pricing.amount, currency: pricing.currency };
+  const { amount, currency, by } = pricing;
+  return { type: 'fixed', amount, currency, ...(by === undefined ? {} : { by: listedRule(by) }) };
 }
+
+/** The path of a quote is the backend's own. */
+function listedRule(rule: PriceRule): ListedRule {
+  switch (rule.kind) {
+    case 'unit': {
+      const { pointer, of, amount, min, max } = rule;
+      return { unit: { pointer, of, amount, min, max } };
+    }
+    case 'tier':
+      return { tier: { pointer: rule.pointer, of: rule.of, steps: rule.steps } };
+    case 'choice':
+      return { choice: { pointer: rule.pointer, amounts: rule.amounts } };
+    case 'quote':
+      return { quote: { min: rule.min, max: rule.max } };
+  }
+}
+
+/** Such as `0.01 USDC for each item of /items, at least 0.01, at most 1`. */
+export function priceInWords(pricing: ListedPricing): string {
+  if (pricing.type === 'free') return 'free';
+  const { amount, currency, by } = pricing;
+  if (by === undefined) return `${amount} ${currency}`;
+  if ('unit' in by) {
+    const { unit } = by;
+    const each = `${unit.amount} ${currency} for each${NOUNS[unit.of]} of ${unit.pointer}`;
+    return `${each}, at least ${unit.min}, at most ${unit.max}`;
+  }
+  if ('quote' in by) return `${by.quote.min} to ${by.quote.max} ${currency}, quoted for each input`;
+  if ('tier' in by) {
+    const { pointer, of, steps } = by.tier;
+    const noun = of === 'number' ? '' : `${NOUNS[of]}s`;
+    return `by ${pointer}: ${steps.map((step) => `${step.amount} ${currency} up to ${step.upTo}${noun}`).join(', ')}`;
+  }
+  const { pointer, amounts } = by.choice;
+  const prices = Object.entries(amounts).map(([value, price]) => `${price} ${currency} for ${value}`);
+  return `by ${pointer}: ${prices.join(', ')}`;
+}
+
+const NOUNS: Readonly<Record<Measure, string>> = { number: '', text: ' character', list: ' item' };
 
 /** Texts behind the price and behind the need of a mandate, each with a space before. */
 interface Advice {
@@ -64,7 +115,8 @@ export function describedWithPrice(
   const mandate = asksForMandate(resource) ? ` Needs an AP2 mandate${authorize}.` : '';
   if (pricing.type === 'free' && mandate === '') return description;
   const sentence = /[.!?]$/.test(description) ? description : `${description}.`;
-  const price = pricing.type === 'free' ? '' : ` Costs ${pricing.amount} ${pricing.currency} per call${pay}.`;
+  const perCall = pricing.type === 'fixed' && pricing.by === undefined ? ' per call' : '';
+  const price = pricing.type === 'free' ? '' : ` Costs ${priceInWords(pricing)}${perCall}${pay}.`;
   return `${sentence}${price}${mandate}`;
 }
 

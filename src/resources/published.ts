@@ -5,6 +5,8 @@
 
 import release from '../../package.json' with { type: 'json' };
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
+import type { Pricing } from '../payments/pricing/amount.ts';
+import { highestOf } from '../payments/pricing/by-input.ts';
 import { KNOWN_NETWORKS } from '../payments/pricing/networks.ts';
 import { invokeUrl } from '../payments/x402/wire/challenge.ts';
 import { carriesBody, queryProperties } from './backend-request.ts';
@@ -103,7 +105,7 @@ function pathsOf(all: readonly Described[], settings: CatalogueSettings): Paths 
 }
 
 /** The members that the operations of a resource share. */
-function operationOf(listed: ListedResource, { mimeType }: ResourceConfig, settings: CatalogueSettings): JsonObject {
+function operationOf(listed: ListedResource, config: ResourceConfig, settings: CatalogueSettings): JsonObject {
   const { id, name, outputSchema, pricing, tags = [] } = listed;
   const schema =
     outputSchema === undefined ? {} : { schema: embedded(outputSchema, `${schemaUrl(id, settings)}/output`) };
@@ -113,9 +115,9 @@ function operationOf(listed: ListedResource, { mimeType }: ResourceConfig, setti
     description: describedWithPrice(listed),
     ...(tags.length === 0 ? {} : { tags }),
     security: [],
-    ...(pricing.type === 'free' ? {} : { 'x-payment-info': paymentInfo(pricing, settings) }),
+    ...(config.pricing.type === 'free' ? {} : { 'x-payment-info': paymentInfo(config.pricing, settings) }),
     responses: {
-      '200': { description: 'The answer', content: { [mimeType]: schema } },
+      '200': { description: 'The answer', content: { [config.mimeType]: schema } },
       '400': refused,
       ...(pricing.type === 'free'
         ? {}
@@ -126,11 +128,16 @@ function operationOf(listed: ListedResource, { mimeType }: ResourceConfig, setti
 
 /** Catalogues read prices in a currency; a token has no currency code, so USDC is shown as USD. */
 function paymentInfo(
-  { amount, currency }: { readonly amount: string; readonly currency: string },
+  { amount, currency, by }: Extract<Pricing, { type: 'fixed' }>,
   { x402 }: CatalogueSettings,
 ): JsonObject {
   const isUsdc = x402 !== undefined && KNOWN_NETWORKS.get(x402.network)?.usdc?.address === x402.asset;
-  return { price: { mode: 'fixed', currency: isUsdc ? 'USD' : currency, amount }, protocols: [{ x402: {} }] };
+  const code = isUsdc ? 'USD' : currency;
+  const price =
+    by === undefined
+      ? { mode: 'fixed', currency: code, amount }
+      : { mode: 'dynamic', currency: code, min: amount, max: highestOf(by) };
+  return { price, protocols: [{ x402: {} }] };
 }
 
 interface InPlace {

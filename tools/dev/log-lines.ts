@@ -41,10 +41,11 @@ export function readableLine(line: string, { colour, sold }: LineStyle): string 
   return [[timeOf(entry), 'dim'] as const, ...pieces].map(shown).join('  ').trimEnd();
 }
 
-/** Such as `0.01 USDC`; undefined for what is free. */
+/** Such as `0.01 USDC`, `at least 0.01 USDC` where it follows the input; undefined for what is free. */
 function priceOf(id: unknown, sold: Sold | undefined): string | undefined {
   const pricing = sold?.resources.find((resource) => resource.id === id)?.pricing;
-  return pricing?.type === 'fixed' ? `${pricing.amount} ${pricing.currency}` : undefined;
+  if (pricing?.type !== 'fixed') return undefined;
+  return `${pricing.by === undefined ? '' : 'at least '}${pricing.amount} ${pricing.currency}`;
 }
 
 function timeOf({ time }: LogLine): string {

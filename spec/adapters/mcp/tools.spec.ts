@@ -53,6 +53,16 @@ describe('resources as tools', () => {
     assert.equal(listed(FREE)._meta, undefined);
   });
 
+  it('have no single price in dollars where it follows the input', () => {
+    const by = { quote: { min: '0.01', max: '2' } };
+    const { description, _meta } = listed({
+      ...PAID,
+      pricing: { type: 'fixed', amount: '0.01', currency: 'USDC', by },
+    });
+    assert.equal(description, 'Prices of one city. Costs 0.01 to 2 USDC, quoted for each input (x402).');
+    assert.deepEqual(_meta, { 'agents-x402/paymentRequired': true });
+  });
+
   it('add few bytes to what the merchant wrote', () => {
     const { id, name, description, inputSchema } = PAID;
     const written = JSON.stringify({ name: id, title: name, description, inputSchema }).length;

@@ -191,9 +191,12 @@ describe('acg doctor', () => {
 describe('the check of the gateway that runs here', () => {
   const payTo = privateKeyToAddress(generatePrivateKey());
   const price = { market_report: { pricing: { amount: '0.02' } } };
+  const unit = { pointer: '/city', min: '0.01', max: '1' };
+  const byInput = { market_report: { pricing: { by: { unit } } } };
   const cases: readonly (readonly [what: string, changes: ConfigObject, says: RegExp])[] = [
     ['another payee', { payments: { x402: { payTo } } }, new RegExp(`its payments.x402.payTo is 0x.*, not ${payTo}`)],
     ['another price', { resources: price }, /it sells market_report for 0\.01 TUSD, not 0\.02 TUSD/],
+    ['a price that follows the input', { resources: byInput }, /for 0\.01 TUSD, not 0\.01 TUSD by \{"unit":/],
     ['a resource that is gone', { resources: { cities: undefined } }, /it sells cities; restart it/],
     ['another merchant', { merchant: { id: 'other-shop' } }, /its merchant\.id is market-shop, not other-shop/],
   ];

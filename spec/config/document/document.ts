@@ -54,6 +54,27 @@ export const SETTLED_AFTER: Changes = {
   'storage.sealing': { keys: [{ id: 'k1', key: Buffer.alloc(32, 1).toString('base64') }] },
 };
 
+const QUALITY = { type: 'string', enum: ['low', 'high'] };
+
+/** A resource whose price may follow its input: one required property of each kind, and others. */
+export const BY_INPUT: Changes = {
+  'resources.report.backend': { method: 'POST', path: '/reports' },
+  'resources.report.inputSchema': {
+    type: 'object',
+    properties: {
+      ...{ n: { type: 'number' }, text: { type: 'string' }, list: { type: 'array' }, flag: { type: 'boolean' } },
+      ...{ quality: QUALITY, any: {}, mixed: { type: ['number', 'string'] }, optional: { type: 'number' } },
+      inner: {
+        type: 'object',
+        properties: { n: { type: 'integer' }, optional: { type: 'number' } },
+        required: ['n'],
+      },
+      maybe: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+    },
+    required: ['n', 'text', 'list', 'flag', 'quality', 'any', 'mixed', 'inner'],
+  },
+};
+
 /** Sets members by dotted path; `undefined` removes one. */
 export function changed(changes: Changes): Record<string, Value> {
   const document = baseDocument();

@@ -2,7 +2,12 @@
 
 import { createHash } from 'node:crypto';
 import { isObject, type Json, type JsonObject } from '../../json/json.ts';
-import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
+import {
+  asksForMandate,
+  describedWithPrice,
+  type ListedPricing,
+  type ListedResource,
+} from '../../resources/listing.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER, sameValue } from '../../resources/schemas/keywords.ts';
 import { type Era, META_SERVER_INFO } from './parse-request.ts';
 
@@ -117,11 +122,11 @@ function annotationsOf({ method, pricing }: ListedResource): JsonObject {
   };
 }
 
-/** Members that the client of Cloudflare's agents reads. */
-function dollarPrice({ amount, currency }: { readonly amount: string; readonly currency: string }): JsonObject {
+/** Members that the client of Cloudflare's agents reads: one price, so none that follows the input. */
+function dollarPrice({ amount, currency, by }: Extract<ListedPricing, { type: 'fixed' }>): JsonObject {
   return {
     'agents-x402/paymentRequired': true,
-    ...(USD_COINS.has(currency) ? { 'agents-x402/priceUSD': amount } : {}),
+    ...(by === undefined && USD_COINS.has(currency) ? { 'agents-x402/priceUSD': amount } : {}),
   };
 }
 

@@ -1,8 +1,8 @@
 /** The check of the gateway that runs here: it sells what the configuration says, to this payee. */
 
 import type { GatewayConfig } from '../../config/document/config.ts';
-import { isObject, type Json } from '../../json/json.ts';
-import type { ListedResource } from '../../resources/listing.ts';
+import { canonicalJson, isObject, type Json } from '../../json/json.ts';
+import { type ListedPricing, listedPricing } from '../../resources/listing.ts';
 import { localAddress } from '../gateway-client.ts';
 import { bodyText, httpGet } from '../http-get.ts';
 import { visible } from '../output.ts';
@@ -88,7 +88,7 @@ function differingFacts({ merchant, x402 }: GatewayConfig, discovery: Json): rea
 
 /** The differences in resources and prices. */
 function differingResources({ resources }: GatewayConfig, listed: ReadonlyMap<string, string>): readonly string[] {
-  const own = new Map(resources.map(({ id, pricing }) => [id, priceOf(pricing)]));
+  const own = new Map(resources.map(({ id, pricing }) => [id, priceOf(listedPricing(pricing))]));
   return [...new Set([...own.keys(), ...listed.keys()])].flatMap((id) => {
     const [expected, found] = [own.get(id), listed.get(id)];
     if (expected === found) return [];
@@ -104,13 +104,15 @@ function resourcesIn(document: Json): ReadonlyMap<string, string> {
     listed.filter(isObject).map(({ id = '', pricing }) => [
       String(id),
       // A gateway of another release may list any price, which then differs.
-      isObject(pricing) ? priceOf(pricing as ListedResource['pricing']) : 'unknown',
+      isObject(pricing) ? priceOf(pricing as ListedPricing) : 'unknown',
     ]),
   );
 }
 
-function priceOf(pricing: ListedResource['pricing']): string {
-  return pricing.type === 'fixed' ? `${pricing.amount} ${pricing.currency}` : pricing.type;
+function priceOf(pricing: ListedPricing): string {
+  if (pricing.type !== 'fixed') return pricing.type;
+  const { amount, currency, by } = pricing;
+  return `${amount} ${currency}${by === undefined ? '' : ` by ${canonicalJson(by as unknown as Json)}`}`;
 }
 
 function memberAt(document: Json | undefined, [name, ...names]: readonly string[]): Json | undefined {

@@ -245,6 +245,20 @@ export interface ResourceDocument {
         readonly currency?: string;
         readonly amounts?: Readonly<Record<string, string>>;
         readonly settle?: 'before' | 'after';
+        readonly by?: {
+          readonly unit?: { readonly pointer: string; readonly min: string; readonly max: string };
+          readonly tier?: {
+            readonly pointer: string;
+            readonly steps: readonly { readonly upTo: number; readonly amount: string }[];
+          };
+          readonly choice?: { readonly pointer: string; readonly amounts: Readonly<Record<string, string>> };
+          readonly quote?: {
+            readonly method: 'POST';
+            readonly path: string;
+            readonly min: string;
+            readonly max: string;
+          };
+        };
       };
   readonly expose: readonly ('http' | 'mcp' | 'a2a' | 'origin')[];
   readonly payments?: readonly 'x402'[];

@@ -3,6 +3,7 @@
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
 import { AmountError, type Price, type Pricing, parseAmount, pricesOf } from '../../payments/pricing/amount.ts';
+import { highestOf, lowestOf } from '../../payments/pricing/by-input.ts';
 import { leastSecondsToPay } from '../../payments/x402/wire/proof.ts';
 import type { Labels } from '../../payments/x402/wire/types.ts';
 import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
@@ -14,6 +15,7 @@ import { comparisonFault, pathShape, templateParameters } from '../../resources/
 import type { ResourceDocument } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
+import { derivePriceRule, type RuleSurroundings } from './price-rule.ts';
 import { MAKE_A_KEY, SEALING_KEYS } from './storage.ts';
 import { currenciesOf, type X402Entry } from './x402.ts';
 
@@ -69,7 +71,11 @@ export function deriveResource(
   const accepted = (...keys: readonly string[]): boolean =>
     isSound || problems.sound(...keys.map((key) => `${path}.${key}`));
   if (DOT_SEGMENTS.has(id)) problems.add(path, 'must not be named . or ..');
-  const pricing = accepted('pricing') ? derivePricing(document.pricing, assets, path, problems) : undefined;
+  const operated = {
+    inputSchema: accepted('inputSchema') ? document.inputSchema : ('refused' as const),
+    pathPrefix: backend.pathPrefix,
+  };
+  const pricing = accepted('pricing') ? derivePricing(document.pricing, assets, operated, path, problems) : undefined;
   const free = accepted('pricing.type') ? document.pricing.type === 'free' : undefined;
   const settled = pricing?.type === 'fixed' ? (pricing.settle ?? 'before') : undefined;
   const relayStatuses = accepted('backend.relayStatuses')
@@ -84,7 +90,7 @@ export function deriveResource(
   if (pricing !== undefined && accepted('expose', 'bazaar'))
     refuse(bazaarFaults({ bazaar: document.bazaar, pricing, exposedVia }), path, problems);
   const methods = accepted('payments') ? paymentMethods(document.payments, free, path, problems) : [];
-  const mandated = accepted('authorization') ? requiredMandates(document, mandates, path, problems) : [];
+  const mandated = accepted('authorization') ? requiredMandates(document, pricing, mandates, path, problems) : [];
   if (accepted('inputSchema') && document.inputSchema !== undefined)
     refuse(inputFaults(document.inputSchema), path, problems);
   if (accepted('outputSchema') && document.outputSchema !== undefined)
@@ -247,6 +253,7 @@ function paymentMethods(
 /** The mandates that a resource requires. Without a trusted issuer no buyer could pay for it. */
 function requiredMandates(
   document: Pick<ResourceDocument, 'authorization' | 'pricing'>,
+  derived: Pricing | undefined,
   mandates: MandateSetting,
   path: string,
   problems: ProblemList,
@@ -263,8 +270,10 @@ function requiredMandates(
   if (!mandates.trusting)
     problems.add('authorization.ap2.issuers', `is missing: ${path} requires ap2, and no mandate would be trusted`);
   const { pricing } = document;
-  if (problems.sound(`${path}.pricing`) && pricing.type === 'fixed')
-    for (const price of writtenPrices(pricing, path)) checkPrice(price, mandates.exponents, problems);
+  if (problems.sound(`${path}.pricing`) && pricing.type === 'fixed' && derived?.type === 'fixed') {
+    const most = derived.by && { amount: highestOf(derived.by), at: `${path}.pricing.by` };
+    for (const price of writtenPrices(pricing, path)) checkPrice({ ...price, ...most }, mandates.exponents, problems);
+  }
   return required;
 }
 
@@ -343,6 +352,7 @@ function writtenPrices({ amounts, amount = '', currency = '' }: FixedPricing, pa
 function derivePricing(
   pricing: ResourceDocument['pricing'],
   assets: PriceAssets,
+  operated: Omit<RuleSurroundings, 'charges'>,
   path: string,
   problems: ProblemList,
 ): Pricing | undefined {
@@ -357,9 +367,15 @@ function derivePricing(
     problems.add(`${entries[0]?.at}.offered`, `must be true${where} while a resource has a price: it cannot be paid`);
     return undefined;
   }
-  const units = (price: WrittenPrice, { decimals, at }: PriceAsset): bigint | undefined =>
+  const units = (price: Pick<WrittenPrice, 'amount' | 'at'>, { decimals, at }: PriceAsset): bigint | undefined =>
     unitsOf(price, decimals, offered.length > 1 ? `${decimals} of ${at}` : `${decimals}`, problems);
-  const written = writtenPrices(pricing, path);
+  const joins = ({ currencies }: PriceAsset): boolean => currencies.includes(pricing.currency ?? '');
+  const charges = (amount: string, at: string): boolean =>
+    offered.filter(joins).every((asset) => units({ amount, at }, asset) !== undefined);
+  const by = deriveBy(pricing, { ...operated, charges }, path, problems);
+  // The amounts of a refused rule are checked already.
+  const lowest = pricing.by && { amount: by === undefined ? '1' : lowestOf(by) };
+  const written = writtenPrices({ ...pricing, ...lowest }, path);
   const known = offered.some(({ currencies }) => written.some(({ currency }) => currencies.includes(currency)))
     ? entries
     : offered;
@@ -377,12 +393,32 @@ function derivePricing(
   });
   const [first, ...others] = prices;
   if (first === undefined || !problems.sound(`${path}.pricing`)) return undefined;
+  if (pricing.by !== undefined && by === undefined) return undefined;
   const settle = pricing.settle === 'after' ? { settle: pricing.settle } : {};
-  return { type: 'fixed', ...first, ...settle, ...(others.length > 0 ? { others } : {}) };
+  return { type: 'fixed', ...first, ...settle, ...(others.length > 0 ? { others } : {}), ...(by && { by }) };
+}
+
+/** Undefined without a rule, and after a problem. */
+function deriveBy(pricing: FixedPricing, operated: RuleSurroundings, path: string, problems: ProblemList) {
+  const { amount, amounts, by } = pricing;
+  if (by === undefined) return undefined;
+  if (amounts !== undefined) {
+    problems.add(
+      `${path}.pricing.by`,
+      'needs amount and currency in the place of amounts: its amounts are in one currency',
+    );
+    return undefined;
+  }
+  return derivePriceRule({ amount, by }, `${path}.pricing`, operated, problems);
 }
 
 /** Refuses a price that the asset cannot hold exactly: it would be charged wrong. */
-function unitsOf({ amount, at }: WrittenPrice, decimals: number, told: string, problems: ProblemList) {
+function unitsOf(
+  { amount, at }: Pick<WrittenPrice, 'amount' | 'at'>,
+  decimals: number,
+  told: string,
+  problems: ProblemList,
+) {
   try {
     const units = parseAmount(amount, decimals);
     if (units > 0n) return units;
@@ -432,7 +468,8 @@ export function addressOverlaps(resources: readonly ResourceConfig[]): readonly 
 /** Equal for resources of one price that need the same mandates. */
 export function termsOf({ pricing, authorization }: Pick<ResourceConfig, 'pricing' | 'authorization'>): string {
   const prices = pricesOf(pricing).map(({ units, currency, entry = 0 }) => `${units} ${currency} ${entry}`);
-  return [...prices, ...authorization].join(' ');
+  const by = pricing.type === 'free' || pricing.by === undefined ? [] : [JSON.stringify(pricing.by)];
+  return [...prices, ...by, ...authorization].join(' ');
 }
 
 interface Operation {
