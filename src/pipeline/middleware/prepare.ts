@@ -43,8 +43,11 @@ const ELSEWHERE = {
  */
 export function validate(leadsElsewhere: LeadsElsewhere = () => false): RequestHandler {
   const prepare = ({ resource, input, rawInput }: ResolvedCall): ReturnType<ResolvedCall['resource']['prepare']> => {
-    const prepared = resource.prepare(input, rawInput);
-    return prepared.ok && leadsElsewhere(resource.id, prepared.request.path) ? ELSEWHERE : prepared;
+    const { id, pricing } = resource;
+    // A price is that of the numbers as they were read, so the backend gets no digit beyond them.
+    const followsInput = pricing.type === 'fixed' && pricing.by !== undefined;
+    const prepared = resource.prepare(input, followsInput ? undefined : rawInput);
+    return prepared.ok && leadsElsewhere(id, prepared.request.path) ? ELSEWHERE : prepared;
   };
   const check = (call: ResolvedCall, res: Response, next: NextFunction): void => {
     const prepared = prepare(call);

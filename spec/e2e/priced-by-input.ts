@@ -1,0 +1,103 @@
+/** A merchant whose prices follow the input, with a quote server that a test scripts. */
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { type ConfigObject, CURRENCY } from '../support/config.ts';
+import { answerBytes, answerJson } from '../support/http-server.ts';
+import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
+
+/** An object schema whose members are all required. */
+function inputOf(properties: ConfigObject): ConfigObject {
+  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+}
+
+function sold(name: string, backend: ConfigObject, properties: ConfigObject, pricing: ConfigObject): ConfigObject {
+  return {
+    name,
+    ...{ backend, inputSchema: inputOf(properties) },
+    pricing: { type: 'fixed', currency: CURRENCY, ...pricing },
+    expose: ['http', 'mcp', 'a2a', 'origin'],
+  };
+}
+
+/** The price by quote of `custom`. */
+export const BY_QUOTE: ConfigObject = { by: { quote: { path: '/price', min: '0.01', max: '2' } } };
+/** The price by unit of `translate`. */
+export const BY_TEXT: ConfigObject = {
+  amount: '0.0001',
+  by: { unit: { pointer: '/text', min: '0.001', max: '0.05' } },
+};
+
+/** One resource for each rule, and `measured`, whose unit is a number. */
+export const RESOURCES: Readonly<Record<string, ConfigObject>> = {
+  translate: sold('Translation', { method: 'POST', path: '/translate' }, { text: { type: 'string' } }, BY_TEXT),
+  measured: sold(
+    'Measured',
+    { method: 'POST', path: '/measured' },
+    { count: { type: 'number' } },
+    { amount: '0.001', by: { unit: { pointer: '/count', min: '0.001', max: '1' } } },
+  ),
+  scan: sold(
+    'Scan',
+    { method: 'GET', path: '/scan' },
+    { pages: { type: 'integer' } },
+    {
+      by: {
+        tier: {
+          pointer: '/pages',
+          steps: [
+            { upTo: 10, amount: '0.01' },
+            { upTo: 100, amount: '0.05' },
+          ],
+        },
+      },
+    },
+  ),
+  render: sold(
+    'Rendering',
+    { method: 'POST', path: '/render' },
+    { quality: { type: 'string', enum: ['low', 'high'] } },
+    { by: { choice: { pointer: '/quality', amounts: { low: '0.01', high: '0.05' } } } },
+  ),
+  custom: sold('Custom work', { method: 'POST', path: '/custom' }, { size: { type: 'number' } }, BY_QUOTE),
+};
+
+/** The merchant's service: goods are the request that bought them; quotes are scripted. */
+export interface PricedBackend extends SampleBackend {
+  /** How quotes are answered from now on. */
+  quoting(answer: Route['answer']): void;
+  /** Inputs of quotes and bodies of goods since `forget`, as text. */
+  quoted(): readonly string[];
+  delivered(): readonly string[];
+  headersOf(path: string): IncomingHttpHeaders | undefined;
+}
+
+/** A quote of a hundredth for each piece of the size. */
+export const HONEST: Route['answer'] = ({ body }, response) => {
+  const { size } = JSON.parse(body.toString()) as { readonly size: number };
+  answerJson(response, 200, { amount: (size / 100).toFixed(2) });
+};
+
+export async function startPricedBackend(): Promise<PricedBackend> {
+  let quote = HONEST;
+  const goods: Route['answer'] = ({ method, url, body }, response) =>
+    answerBytes(response, 200, 'application/json', method === 'GET' ? Buffer.from(JSON.stringify({ url })) : body);
+  const backend = await startSampleBackend({
+    routes: [
+      route('POST', '/price', (...exchange) => quote(...exchange)),
+      route('POST', '/(translate|measured|render|custom)', goods),
+      route('GET', '/scan', goods),
+    ],
+  });
+  const bodies = (isQuote: boolean): readonly string[] =>
+    backend.requests.filter(({ url }) => (url === '/price') === isQuote).map(({ body }) => body.toString());
+  return {
+    ...backend,
+    quoting: (answer) => {
+      quote = answer;
+    },
+    quoted: () => bodies(true),
+    delivered: () => bodies(false),
+    headersOf: (path) => backend.requests.findLast(({ url }) => url === path)?.headers,
+  };
+}
