@@ -4,7 +4,6 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type ConfigObject, CURRENCY } from '../support/config.ts';
 import { answerBytes, answerJson } from '../support/http-server.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
-import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 /** An object schema whose members are all required. */
 function inputOf(properties: ConfigObject): ConfigObject {
@@ -66,6 +65,8 @@ export const RESOURCES: Readonly<Record<string, ConfigObject>> = {
 export interface PricedBackend extends SampleBackend {
   /** How quotes are answered from now on. */
   quoting(answer: Route['answer']): void;
+  /** What happens while goods are made, from now on. */
+  working(work: () => Promise<unknown>): void;
   /** Inputs of quotes and bodies of goods since `forget`, as text. */
   quoted(): readonly string[];
   delivered(): readonly string[];
@@ -80,12 +81,15 @@ export const HONEST: Route['answer'] = ({ body }, response) => {
 
 export async function startPricedBackend(): Promise<PricedBackend> {
   let quote = HONEST;
-  const goods: Route['answer'] = ({ method, url, body }, response) =>
+  let work = async (): Promise<unknown> => undefined;
+  const goods: Route['answer'] = async ({ method, url, body }, response) => {
+    await work();
     answerBytes(response, 200, 'application/json', method === 'GET' ? Buffer.from(JSON.stringify({ url })) : body);
+  };
   const backend = await startSampleBackend({
     routes: [
       route('POST', '/price', (...exchange) => quote(...exchange)),
-      route('POST', '/(translate|measured|render|custom)', goods),
+      route('POST', '/(translate|measured|render|custom|later)', goods),
       route('GET', '/scan', goods),
     ],
   });
@@ -95,6 +99,9 @@ export async function startPricedBackend(): Promise<PricedBackend> {
     ...backend,
     quoting: (answer) => {
       quote = answer;
+    },
+    working: (next) => {
+      work = next;
     },
     quoted: () => bodies(true),
     delivered: () => bodies(false),

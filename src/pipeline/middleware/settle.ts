@@ -99,7 +99,9 @@ export function settle(
     if (unauthorized !== undefined) throw unauthorized;
     if (result.kind === 'refused') {
       const { journal } = purchase.request;
-      const offer = selling.offerTo(req, call.resource.id, call.offer, result.owed);
+      // The price of the input now: a collecting call has no offer, and a quote that was shown ends.
+      const present = await selling.offerFor(call, req);
+      const offer = selling.offerTo(req, call.resource.id, present, result.owed);
       requirePayment({ ...call, journal }, offer, result.owed, mandates);
     } else if (result.kind === 'replayed') await replay(purchase, result, signer);
     else if (result.kind === 'unworked') {

@@ -28,15 +28,22 @@ export function verify(
     }
     const { id } = call.resource;
     const bind = (): string => whatIsBought(id, call.request, call.input);
-    const asked = selling.offerFor(call, req, (lowest) => verifier.priceShown(call.proof, lowest, bind()));
+    let shown: bigint | undefined;
+    const asked = selling.offerFor(call, req, (lowest) => {
+      shown = verifier.priceShown(call.proof, lowest, bind());
+      return shown;
+    });
     const offer = asked instanceof Promise ? await asked : asked;
     const verdict = await verifier.verify(call.proof, offer, networkOf(req), bind);
-    if (verdict.kind === 'refused')
+    if (verdict.kind === 'refused') {
+      // A quote ends with its 402: the next one has the present price, not the one that was shown.
+      const present = shown === undefined ? offer : await selling.offerFor(call, req);
       throw new PendingRefusal((answer) => {
         noteProof(req, 'refused');
         const owed = SafeToRechallenge.unreserved(answer, verdict);
-        requirePayment(call, selling.offerTo(req, id, offer, owed), owed, mandates);
+        requirePayment(call, selling.offerTo(req, id, present, owed), owed, mandates);
       }, verdict.reason);
+    }
     if (verdict.kind === 'blocked')
       throw new PendingRefusal(() => {
         noteProof(req, 'refused');
