@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { Role } from '@a2a-js/sdk';
 import { ClientFactory } from '@a2a-js/sdk/client';
-import { type PaymentRequired, x402Client } from '@x402/fetch';
-import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { encodePaymentSignatureHeader } from '@x402/core/http';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { encodeDeployData, getContractAddress } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { amountRange } from '../../tools/mandate/maker/constraints.ts';
 import { connectChain } from '../../tools/local-world/chain.ts';
 import { CONTRACTS } from '../../tools/local-world/contracts.ts';
+import { amountRange } from '../../tools/mandate/maker/constraints.ts';
 import { withReference } from '../support/ap2/wishes.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { CURRENCY } from '../support/config.ts';
@@ -21,7 +21,15 @@ import { openTestbed, type Quote, type Testbed } from '../support/testbed.ts';
 import { type Brought, bring, failure } from './bring.ts';
 import { CHANNELS as MANDATE_CHANNELS } from './mandate-channels.ts';
 import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
-import { BY_QUOTE, BY_TEXT, HONEST, type PricedBackend, RESOURCES, startPricedBackend } from './priced-by-input.ts';
+import {
+  AWAY,
+  BY_QUOTE,
+  BY_TEXT,
+  HONEST,
+  type PricedBackend,
+  RESOURCES,
+  startPricedBackend,
+} from './priced-by-input.ts';
 import { decode, encode, found } from './proofs.ts';
 
 const PROTOCOLS = { mcp: { enabled: true }, a2a: { enabled: true } };
@@ -167,7 +175,7 @@ describe('a price that follows the input', () => {
       for (const [path, init] of [
         [`/api/resources/${id}/invoke`, { method: 'POST' }],
         [`/api/resources/${id}/invoke`, {}],
-        id === 'scan' ? ['/scan', {}] : [`/${id}`, { method: 'POST' }],
+        [`/${id}`, id === 'scan' ? {} : { method: 'POST' }],
       ] as const) {
         const { amount, message } = await ask(path, init);
         assert.deepEqual([path, amount], [path, lowest], url);
@@ -221,8 +229,7 @@ describe('a price that follows the input', () => {
   });
 
   it('takes numbers alone where a number counts, and reads each once', async () => {
-    const invoke = (body: string) => testbed.gateway.invoke('measured', undefined, {}).constructor && send(body);
-    const send = (body: string) =>
+    const invoke = (body: string) =>
       fetch(`${testbed.gateway.url}/api/resources/measured/invoke`, { ...post(undefined), body });
     for (const count of ['"7"', '"NaN"', '"1e3"', 'NaN', 'Infinity', 'null', 'true', '[7]', '{"n":7}', '1e999', '0x7'])
       assert.equal((await invoke(`{"count":${count}}`)).status, 400, count);
@@ -264,18 +271,17 @@ describe('a price that a reload changes', () => {
   let backend: PricedBackend;
   const priced = (pricing: object) => ({
     protocols: PROTOCOLS,
-    resources: { ...RESOURCES, translate: { ...RESOURCES['translate'], pricing: { type: 'fixed', currency: CURRENCY, ...pricing } } },
+    resources: {
+      ...RESOURCES,
+      translate: { ...RESOURCES['translate'], pricing: { type: 'fixed', currency: CURRENCY, ...pricing } },
+    },
   });
-  const [CHEAP, DEAR, FIXED] = [
-    priced(BY_TEXT),
-    priced({ ...BY_TEXT, amount: '0.0002' }),
-    priced({ amount: '0.004' }),
-  ];
+  const [CHEAP, DEAR, FIXED] = [priced(BY_TEXT), priced({ ...BY_TEXT, amount: '0.0002' }), priced({ amount: '0.004' })];
   const QUOTED = priced(BY_QUOTE);
   const [short, long] = [{ text: 'a'.repeat(20) }, { text: 'a'.repeat(40) }];
   before(async () => {
     backend = await startPricedBackend();
-    backend.quoting((_, response) => response.writeHead(500).end());
+    backend.quoting(AWAY);
     testbed = await openTestbed(async () => ({ backendUrl: backend.url, overrides: CHEAP }));
   });
   after(async () => {
@@ -385,7 +391,7 @@ describe('a price that follows the input in two tokens', () => {
       const quotes = backend.quoted().length;
       assert.equal((await bring(gateway, id, dear, { proof })).status, 402);
       assert.deepEqual([funds - (await buyer.balance()), backend.delivered()], [0n, []]);
-      backend.quoting((_, response) => response.writeHead(500).end());
+      backend.quoting(AWAY);
       const { status, payment } = await bring(gateway, id, cheap, { proof });
       assert.deepEqual([status, funds - (await buyer.balance())], [200, units]);
       assert.equal(payment?.success, true);

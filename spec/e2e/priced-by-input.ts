@@ -79,6 +79,9 @@ export const HONEST: Route['answer'] = ({ body }, response) => {
   answerJson(response, 200, { amount: (size / 100).toFixed(2) });
 };
 
+/** No quote. */
+export const AWAY: Route['answer'] = (_, response) => answerJson(response, 500, {});
+
 export async function startPricedBackend(): Promise<PricedBackend> {
   let quote = HONEST;
   let work = async (): Promise<unknown> => undefined;

@@ -37,7 +37,7 @@ import { isPaidIn, type Offers, whyElsewhere } from '../payments/x402/wire/offer
 import { entriesIn, type X402Config } from '../payments/x402/wire/settings.ts';
 import { backendOfRemoved, createCollector, type RemovedBackend } from '../pipeline/collecting.ts';
 import { createSelling } from '../pipeline/middleware/challenge.ts';
-import { createQuotes, quoteName } from '../pipeline/quotes.ts';
+import { createQuotes } from '../pipeline/quotes.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { isRepeatable, type Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
@@ -134,11 +134,13 @@ export function openPayments(parts: PaymentParts) {
       const networkOf = wideNetwork(clientOf);
       const selling = createSelling(offers, {
         worksUnpaid: (req, id) => !unpaidWork.exhausted(id, networkOf(req)),
-        askQuote: (asked, req) => quotes({ ...asked, network: networkOf(req) }),
+        askQuote: (asked, req) => quotes.ask({ ...asked, network: networkOf(req) }),
       });
       const { noteProof } = parts;
-      const quoteBought = (bind: string): void => unpaidWork.paid(quoteName(bind));
-      const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof, quoteBought, contextOf };
+      const gate = {
+        ...{ accepting, reserveBackend: backend.reserve, networkOf, noteProof, contextOf },
+        quoteBought: quotes.bought,
+      };
       const scope = { assets, publicBaseUrl: config.merchant.publicBaseUrl };
       const collector = createCollector({
         ...{ find: createFindKnown(ledger, scope), verifier, networkOf, catalogue },

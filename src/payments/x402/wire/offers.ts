@@ -176,6 +176,11 @@ function followingInput(
     const units = rescaled(first, lowest.decimals, decimals);
     return { amount: formatAmount(units, decimals), currency, units, ...(entry === undefined ? {} : { entry }) };
   };
+  const following = (offer: Offer): Offer => {
+    // The token of either order of payment is bound to its input.
+    for (const one of [offer, offer.upfront]) if (one !== undefined) Object.assign(one, { byInput });
+    return offer;
+  };
   const byInput: PriceByInput = {
     rule,
     at(first) {
@@ -183,11 +188,11 @@ function followingInput(
       if (known !== undefined) return known;
       const others = (pricing.others ?? []).map(({ entry }, at) => priceIn(lowest.others[at] ?? lowest, entry, first));
       const offer = offerAt({ ...pricing, ...priceIn(lowest, pricing.entry, first), others }, false);
-      made.add(first.toString(), Object.assign(offer, { byInput }));
-      return offer;
+      made.add(first.toString(), offer);
+      return following(offer);
     },
   };
-  return Object.assign(lowest, { byInput });
+  return following(lowest);
 }
 
 /** Terms in the asset of one entry of `payments.x402`. */
