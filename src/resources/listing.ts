@@ -31,7 +31,7 @@ export type ListedPricing =
   | { readonly type: 'fixed'; readonly amount: string; readonly currency: string; readonly by?: ListedRule };
 
 /** How a price follows the input, as configured, with the measure. `unit.amount`: of one unit. */
-export type ListedRule =
+type ListedRule =
   | { readonly unit: Omit<UnitRule, 'kind'> }
   | { readonly tier: Omit<TierRule, 'kind'> }
   | { readonly choice: Omit<ChoiceRule, 'kind'> }

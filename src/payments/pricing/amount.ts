@@ -22,7 +22,7 @@ export type Pricing =
       readonly settle?: 'after';
       /** Prices in further entries, in the merchant's order; absent: none. */
       readonly others?: readonly Price[];
-      /** How the price follows the input; its amounts and units are then the lowest. Absent: it does not. */
+      /** How the price follows the input: amounts and units are then the lowest. Absent: not. */
       readonly by?: PriceRule;
     });
 
