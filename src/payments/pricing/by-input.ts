@@ -58,7 +58,7 @@ type InputPrice =
   | { readonly kind: 'invalid'; readonly pointer: string; readonly message: string };
 
 /** A quote in base units; or its fault in words for the log, which never repeat the answer. */
-type QuotedPrice =
+export type QuotedPrice =
   | { readonly kind: 'price'; readonly units: bigint }
   | { readonly kind: 'fault'; readonly message: string };
 
