@@ -1,9 +1,21 @@
 /** The public form of a resource, which the list, MCP tools and A2A skills are made from. */
 
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
-import type { Pricing } from '../payments/pricing/amount.ts';
+import { type Pricing, priceText } from '../payments/pricing/amount.ts';
+import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { Resource } from './resource.ts';
 import type { ResourceConfig } from './settings.ts';
+
+interface ListedPrice {
+  readonly amount: string;
+  readonly currency: string;
+}
+
+/** A price in a further asset or network. */
+interface ListedAlternative extends ListedPrice {
+  readonly network: string;
+  readonly asset: string;
+}
 
 /** An entry of GET /api/resources (interface specification, part 2), without backend details. */
 export interface ListedResource {
@@ -15,7 +27,7 @@ export interface ListedResource {
   readonly method: string;
   readonly pricing:
     | { readonly type: 'free' }
-    | { readonly type: 'fixed'; readonly amount: string; readonly currency: string };
+    | (ListedPrice & { readonly type: 'fixed'; readonly alternatives?: readonly ListedAlternative[] });
   readonly exposedVia: readonly string[];
   /** Its address for sales by its own method, with `{param}`s; absent without channel `origin`. */
   readonly address?: string;
@@ -26,8 +38,15 @@ export interface ListedResource {
   readonly authorization?: { readonly required: readonly string[] };
 }
 
-/** Built field by field, never by spreading configuration. `inputSchema`: the closed form. */
-export function listedResource(resource: ResourceConfig, inputSchema: JsonObject): ListedResource {
+/**
+ * Built field by field, never by spreading configuration. `inputSchema`: the closed form.
+ * `entries`: of `payments.x402`.
+ */
+export function listedResource(
+  resource: ResourceConfig,
+  inputSchema: JsonObject,
+  entries: readonly Pick<X402Config, 'network' | 'asset'>[],
+): ListedResource {
   return {
     id: resource.id,
     name: resource.name,
@@ -35,7 +54,7 @@ export function listedResource(resource: ResourceConfig, inputSchema: JsonObject
     inputSchema,
     ...(resource.outputSchema === undefined ? {} : { outputSchema: resource.outputSchema }),
     method: resource.backend.method,
-    pricing: listedPricing(resource.pricing),
+    pricing: listedPricing(resource.pricing, entries),
     exposedVia: resource.exposedVia,
     ...(resource.address === undefined ? {} : { address: resource.address }),
     ...(resource.labels.tags === undefined ? {} : { tags: resource.labels.tags }),
@@ -44,9 +63,17 @@ export function listedResource(resource: ResourceConfig, inputSchema: JsonObject
   };
 }
 
-function listedPricing(pricing: Pricing): ListedResource['pricing'] {
+function listedPricing(
+  pricing: Pricing,
+  entries: readonly Pick<X402Config, 'network' | 'asset'>[],
+): ListedResource['pricing'] {
   if (pricing.type === 'free') return { type: 'free' };
-  return { type: 'fixed', amount: pricing.amount, currency: pricing.currency };
+  const alternatives = (pricing.others ?? []).flatMap(({ amount, currency, entry = 0 }) => {
+    const found = entries[entry];
+    return found === undefined ? [] : [{ amount, currency, network: found.network, asset: found.asset }];
+  });
+  const { amount, currency } = pricing;
+  return { type: 'fixed', amount, currency, ...(alternatives.length > 0 ? { alternatives } : {}) };
 }
 
 /** Texts behind the price and behind the need of a mandate, each with a space before. */
@@ -64,8 +91,13 @@ export function describedWithPrice(
   const mandate = asksForMandate(resource) ? ` Needs an AP2 mandate${authorize}.` : '';
   if (pricing.type === 'free' && mandate === '') return description;
   const sentence = /[.!?]$/.test(description) ? description : `${description}.`;
-  const price = pricing.type === 'free' ? '' : ` Costs ${pricing.amount} ${pricing.currency} per call${pay}.`;
+  const price = pricing.type === 'free' ? '' : ` Costs ${listedPriceText(pricing)} per call${pay}.`;
   return `${sentence}${price}${mandate}`;
+}
+
+/** The price for a reader, with the alternatives that differ from it. */
+export function listedPriceText(pricing: Extract<ListedResource['pricing'], { type: 'fixed' }>): string {
+  return priceText([pricing, ...(pricing.alternatives ?? [])]);
 }
 
 export function asksForMandate({ authorization }: Pick<ListedResource, 'authorization'>): boolean {

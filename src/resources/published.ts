@@ -5,6 +5,7 @@
 
 import release from '../../package.json' with { type: 'json' };
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
+import type { Price } from '../payments/pricing/amount.ts';
 import { KNOWN_NETWORKS } from '../payments/pricing/networks.ts';
 import { invokeUrl } from '../payments/x402/wire/challenge.ts';
 import { carriesBody, queryProperties } from './backend-request.ts';
@@ -103,8 +104,9 @@ function pathsOf(all: readonly Described[], settings: CatalogueSettings): Paths 
 }
 
 /** The members that the operations of a resource share. */
-function operationOf(listed: ListedResource, { mimeType }: ResourceConfig, settings: CatalogueSettings): JsonObject {
-  const { id, name, outputSchema, pricing, tags = [] } = listed;
+function operationOf(listed: ListedResource, resource: ResourceConfig, settings: CatalogueSettings): JsonObject {
+  const { id, name, outputSchema, tags = [] } = listed;
+  const { mimeType, pricing } = resource;
   const schema =
     outputSchema === undefined ? {} : { schema: embedded(outputSchema, `${schemaUrl(id, settings)}/output`) };
   const refused = { description: 'The input does not fit; the body says what would' };
@@ -126,9 +128,10 @@ function operationOf(listed: ListedResource, { mimeType }: ResourceConfig, setti
 
 /** Catalogues read prices in a currency; a token has no currency code, so USDC is shown as USD. */
 function paymentInfo(
-  { amount, currency }: { readonly amount: string; readonly currency: string },
-  { x402 }: CatalogueSettings,
+  { amount, currency, entry = 0 }: Price,
+  { x402: first, alternatives }: CatalogueSettings,
 ): JsonObject {
+  const x402 = entry === 0 ? first : alternatives[entry - 1];
   const isUsdc = x402 !== undefined && KNOWN_NETWORKS.get(x402.network)?.usdc?.address === x402.asset;
   return { price: { mode: 'fixed', currency: isUsdc ? 'USD' : currency, amount }, protocols: [{ x402: {} }] };
 }

@@ -78,7 +78,7 @@ describe('the checks of the chain', () => {
       ['testnet', 600_000, 'WARN'],
       ['local', 600_000, 'PASS'],
     ] as const) {
-      const part = checkChain({ ...x402, mode }, () => Date.now() + lateMs);
+      const part = checkChain({ at: 'payments.x402', x402: { ...x402, mode } }, () => Date.now() + lateMs);
       const findings = await runChecks(part.checks, () => undefined);
       await part.close?.();
       const head = findings.filter(({ check }) => check === 'chain head');

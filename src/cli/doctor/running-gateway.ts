@@ -1,8 +1,9 @@
 /** The check of the gateway that runs here: it sells what the configuration says, to this payee. */
 
-import type { GatewayConfig } from '../../config/document/config.ts';
+import { configuredEntries, type GatewayConfig } from '../../config/document/config.ts';
 import { isObject, type Json } from '../../json/json.ts';
-import type { ListedResource } from '../../resources/listing.ts';
+import { pricesOf, priceText } from '../../payments/pricing/amount.ts';
+import { type ListedResource, listedPriceText } from '../../resources/listing.ts';
 import { localAddress } from '../gateway-client.ts';
 import { bodyText, httpGet } from '../http-get.ts';
 import { visible } from '../output.ts';
@@ -67,22 +68,28 @@ function compared(config: GatewayConfig, published: Published): Finding {
   );
 }
 
-function differingFacts({ merchant, x402 }: GatewayConfig, discovery: Json): readonly string[] {
-  const own: Readonly<Record<string, string | undefined>> = {
-    'merchant.id': merchant.id,
-    'payments.x402.network': x402?.network,
-    'payments.x402.asset': x402?.asset,
-    'payments.x402.payTo': x402?.payTo,
-  };
-  return Object.entries(own).flatMap(([path, expected]) => {
-    const found = memberAt(discovery, path.split('.'));
-    return found === expected ? [] : [`its ${path} is ${shown(found)}, not ${expected ?? 'missing'}`];
-  });
+function differingFacts(config: GatewayConfig, discovery: Json): readonly string[] {
+  const payments = memberAt(discovery, ['payments', 'x402']);
+  const others = memberAt(payments, ['alternatives']);
+  const published = [payments, ...(Array.isArray(others) ? others : [])];
+  const offered = configuredEntries(config).filter(({ x402 }) => x402.offered);
+  const facts: readonly (readonly [path: string, expected: string | undefined, found: Json | undefined])[] = [
+    ['merchant.id', config.merchant.id, memberAt(discovery, ['merchant', 'id'])],
+    ...Array.from({ length: Math.max(offered.length, published.length) }, (_, index) =>
+      (['network', 'asset', 'payTo'] as const).map((name) => {
+        const at = index === 0 ? 'payments.x402' : `payments.x402.alternatives[${index - 1}]`;
+        return [`${at}.${name}`, offered[index]?.x402[name], memberAt(published[index], [name])] as const;
+      }),
+    ).flat(),
+  ];
+  return facts.flatMap(([path, expected, found]) =>
+    found === expected ? [] : [`its ${path} is ${shown(found)}, not ${expected ?? 'missing'}`],
+  );
 }
 
 /** The differences in resources and prices. */
 function differingResources({ resources }: GatewayConfig, listed: ReadonlyMap<string, string>): readonly string[] {
-  const own = new Map(resources.map(({ id, pricing }) => [id, priceOf(pricing)]));
+  const own = new Map(resources.map(({ id, pricing }) => [id, priceText(pricesOf(pricing)) || 'free']));
   return [...new Set([...own.keys(), ...listed.keys()])].flatMap((id) => {
     const [expected, found] = [own.get(id), listed.get(id)];
     if (expected === found) return [];
@@ -104,7 +111,7 @@ function resourcesIn(document: Json): ReadonlyMap<string, string> {
 }
 
 function priceOf(pricing: ListedResource['pricing']): string {
-  return pricing.type === 'fixed' ? `${pricing.amount} ${pricing.currency}` : pricing.type;
+  return pricing.type === 'fixed' ? listedPriceText(pricing) : pricing.type;
 }
 
 function memberAt(document: Json | undefined, [name, ...names]: readonly string[]): Json | undefined {

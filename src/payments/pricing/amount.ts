@@ -27,6 +27,11 @@ export function pricesOf(pricing: Pricing): readonly Price[] {
   return pricing.type === 'free' ? [] : [pricing, ...(pricing.others ?? [])];
 }
 
+/** Prices for a reader, such as `0.01 USDC or 0.009 EURC`: equal ones on several networks once. */
+export function priceText(prices: readonly Pick<Price, 'amount' | 'currency'>[]): string {
+  return [...new Set(prices.map(({ amount, currency }) => `${amount} ${currency}`))].join(' or ');
+}
+
 /** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */
 export const MAX_AMOUNT_LENGTH = 160;
 /** Most decimals an asset may have here; tokens in use have 0 to 24. */
