@@ -1,9 +1,15 @@
 /** A merchant whose prices follow the input, with a quote server that a test scripts. */
 
+import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Chain } from '../../tools/local-world/chain.ts';
+import type { Buyer } from '../support/buyer.ts';
 import { type ConfigObject, CURRENCY } from '../support/config.ts';
+import type { TestGatewayParts } from '../support/gateway.ts';
 import { answerBytes, answerJson } from '../support/http-server.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
+import { openTestbed, type Quote, type Testbed } from '../support/testbed.ts';
+import type { Brought } from './bring.ts';
 
 /** An object schema whose members are all required. */
 function inputOf(properties: ConfigObject): ConfigObject {
@@ -110,4 +116,40 @@ export async function startPricedBackend(): Promise<PricedBackend> {
     delivered: () => bodies(false),
     headersOf: (path) => backend.requests.findLast(({ url }) => url === path)?.headers,
   };
+}
+
+/** A gateway before that merchant. */
+export interface PricedTestbed extends Omit<Testbed, 'backend'> {
+  readonly backend: PricedBackend;
+  /** Runs something that moves exactly these base units from a buyer to the payee. */
+  takes(units: bigint, run: () => Promise<unknown>, buyer?: Buyer): Promise<void>;
+}
+
+/** Opens both. */
+export async function openPriced(
+  overrides: ConfigObject,
+  more: (chain: Chain) => Promise<Partial<TestGatewayParts>> = async () => ({}),
+): Promise<PricedTestbed> {
+  const backend = await startPricedBackend();
+  const testbed = await openTestbed(async (chain) => ({ backendUrl: backend.url, overrides, ...(await more(chain)) }));
+  return {
+    ...testbed,
+    backend,
+    async takes(units, run, buyer = testbed.buyer) {
+      const [funds, income] = [await buyer.balance(), await testbed.income()];
+      await run();
+      assert.deepEqual([funds - (await buyer.balance()), (await testbed.income()) - income], [units, units]);
+    },
+    async close() {
+      await testbed.close();
+      await backend.stop();
+    },
+  };
+}
+
+/** A 402: its first amount in base units, the document to sign, and its sentence. */
+export function asked({ status, bytes }: Pick<Brought, 'status' | 'bytes'>) {
+  assert.equal(status, 402, bytes.toString());
+  const { payment, message } = JSON.parse(bytes.toString()) as Quote['body'] & { readonly message: string };
+  return { amount: payment.accepts[0]?.['amount'], envelope: payment.envelope, message };
 }

@@ -5,14 +5,21 @@ import { encodeFunctionData } from 'viem';
 import { SIMULATION_FRESH_MS } from '../../src/payments/x402/local/lane.ts';
 import { TOKEN_ABI } from '../../tools/local-world/contracts.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
-import type { ConfigObject } from '../support/config.ts';
 import { answerBytes, answerJson } from '../support/http-server.ts';
 import { receiptWhen } from '../support/records.ts';
 import type { Route } from '../support/sample-backend.ts';
-import { AFTER, SEALING } from '../support/settled-after.ts';
-import { openTestbed, proofFor, type Quote, type Testbed } from '../support/testbed.ts';
+import { SEALING } from '../support/settled-after.ts';
+import { proofFor } from '../support/testbed.ts';
 import { type Brought, bring, failure, read } from './bring.ts';
-import { AWAY, HONEST, type PricedBackend, RESOURCES, startPricedBackend } from './priced-by-input.ts';
+import {
+  AWAY,
+  asked,
+  HONEST,
+  openPriced,
+  type PricedBackend,
+  type PricedTestbed,
+  RESOURCES,
+} from './priced-by-input.ts';
 import { decode, encode, found } from './proofs.ts';
 
 type Answering = Route['answer'];
@@ -30,27 +37,16 @@ const text =
   (_, response) =>
     answerBytes(response, 200, 'application/json', Buffer.from(body));
 
-/** A gateway whose backend quotes, and the backend. */
-async function openQuoted(overrides: ConfigObject): Promise<{ testbed: Testbed; backend: PricedBackend }> {
-  const backend = await startPricedBackend();
-  const testbed = await openTestbed(async () => ({ backendUrl: backend.url, overrides }));
-  return { testbed, backend };
-}
-
 const sizeOf = (size: number) => ({ size });
 const busy = async (answer: Response): Promise<void> => {
   const { details } = failure(await read(answer), 503, 'GATEWAY_BUSY');
   assert.deepEqual([details, answer.headers.get('payment-required')], [undefined, null]);
 };
-/** The amount of a 402 in base units. */
-const amountOf = ({ status, bytes }: Brought): unknown => {
-  assert.equal(status, 402, bytes.toString());
-  return (JSON.parse(bytes.toString()) as Quote['body']).payment.accepts[0]?.['amount'];
-};
-const envelopeOf = ({ bytes }: Brought) => (JSON.parse(bytes.toString()) as Quote['body']).payment.envelope;
+const amountOf = (answer: Brought): unknown => asked(answer).amount;
+const envelopeOf = (answer: Brought) => asked(answer).envelope;
 
 describe('a quote', () => {
-  let testbed: Testbed;
+  let testbed: PricedTestbed;
   let backend: PricedBackend;
   let buyer: Buyer;
   let aheadMs = 0;
@@ -58,23 +54,19 @@ describe('a quote', () => {
     const now = Date.now.bind(Date);
     mock.method(Date, 'now', () => now() + aheadMs);
     const plenty = { perNetwork: 1_000, perResource: 1_000, all: 1_000 };
+    const { pricing, backend: operation, ...custom } = RESOURCES['custom'] as Readonly<Record<string, object>>;
     const later = {
-      ...RESOURCES['custom'],
-      ...AFTER,
-      pricing: { ...(RESOURCES['custom']?.['pricing'] as object), settle: 'after' },
+      ...{ ...custom, pricing: { ...pricing, settle: 'after' }, expose: ['http'] },
+      backend: { ...operation, path: '/later', safeUnpaid: true },
     };
-    const { backend: operation } = RESOURCES['custom'] as { readonly backend: object };
-    ({ testbed, backend } = await openQuoted({
+    testbed = await openPriced({
       ...{ limits: { unpaidWork: plenty }, storage: { sealing: SEALING } },
-      resources: {
-        ...RESOURCES,
-        later: { ...later, expose: ['http'], backend: { ...operation, path: '/later', safeUnpaid: true } },
-      },
-    }));
+      resources: { ...RESOURCES, later },
+    });
+    backend = testbed.backend;
   });
   after(async () => {
     await testbed?.close();
-    await backend?.stop();
     mock.restoreAll();
   });
   beforeEach(async () => {
@@ -86,11 +78,7 @@ describe('a quote', () => {
   const proofOf = (size: number, id = 'custom'): Promise<string> => proofFor(testbed.gateway, buyer, id, sizeOf(size));
   const bringFor = (proof: string, size: number, key?: string): Promise<Brought> =>
     bring(testbed.gateway, 'custom', sizeOf(size), { proof, ...(key === undefined ? {} : { key }) });
-  const takes = async (units: bigint, run: () => Promise<unknown>): Promise<void> => {
-    const [funds, income] = [await buyer.balance(), await testbed.income()];
-    await run();
-    assert.deepEqual([funds - (await buyer.balance()), (await testbed.income()) - income], [units, units]);
-  };
+  const takes = (units: bigint, run: () => Promise<unknown>) => testbed.takes(units, run, buyer);
   /** A proof for a 402 that stays valid when that ends. */
   const longProof = async (size: number): Promise<string> => {
     const { body } = await testbed.quote('custom', sizeOf(size));
@@ -101,77 +89,55 @@ describe('a quote', () => {
     return encode(proof);
   };
 
-  const LIES: Readonly<Record<string, Answering>> = {
-    'below min': priced('0.009999'),
-    'above max': priced('2.000001'),
-    'of nothing': priced('0'),
-    negative: priced('-1'),
-    'that is a number': priced(0.5),
-    'that is NaN': priced('NaN'),
-    'with an exponent': priced('1e0'),
-    'finer than the token': priced('0.1000001'),
-    'in a list': text('[{"amount":"0.5"}]'),
-    'of a prototype': text('{"__proto__":{"amount":"0.5"}}'),
-    'that is a bare text': text('"0.5"'),
-    'without an amount': text('{"price":"0.5"}'),
-    'that is no JSON': text('{"amount":"0.5"'),
-    'in two documents': text('{"amount":"0.5"}{"amount":"0.5"}'),
-    'of nothing at all': text(''),
-    'longer than is read': text(`{"amount":"0.5","pad":"${'x'.repeat(4_096)}"}`),
-    'behind a redirect': (_, response) => void response.writeHead(302, { location: '/price2' }).end(),
-    'with status 404': (_, response) => answerJson(response, 404, { amount: '0.5' }),
-    'with status 402': (_, response) => answerJson(response, 402, { amount: '0.5' }),
-    'with status 503': (_, response) => answerJson(response, 503, { amount: '0.5' }),
-    'with status 204': (_, response) => void response.writeHead(204).end(),
-    'that breaks off': (_, response) => void response.socket?.destroy(),
-  };
+  const LIES: readonly Answering[] = [
+    ...['0.009999', '2.000001', '0', '-1', 'NaN', '1e0', '0.1000001', 0.5].map(priced),
+    ...['[{"amount":"0.5"}]', '{"__proto__":{"amount":"0.5"}}', '"0.5"', '{"price":"0.5"}', '{"amount":"0.5"'].map(
+      text,
+    ),
+    ...['{"amount":"0.5"}{"amount":"0.5"}', '', `{"amount":"0.5","pad":"${'x'.repeat(4_096)}"}`].map(text),
+    ...[400, 402, 404, 500, 503].map(
+      (status): Answering =>
+        (_, response) =>
+          answerJson(response, status, { amount: '0.5' }),
+    ),
+    ({ url }, response) =>
+      url === '/price'
+        ? void response.writeHead(307, { location: '/price?again' }).end()
+        : answerJson(response, 200, { amount: '0.5' }),
+    (_, response) => void response.writeHead(204).end(),
+    (_, response) => void response.socket?.destroy(),
+  ];
   it('that is none is 503 and no offer: nothing is guessed, and the log has the fault', async () => {
     const { gateway } = testbed;
-    for (const [what, answer] of Object.entries(LIES)) {
-      backend.quoting(answer);
-      const asked = await gateway.invoke('custom', sizeOf(50));
-      assert.equal(asked.status, 503, what);
-      await busy(asked);
+    for (const lie of LIES) {
+      backend.quoting(lie);
+      await busy(await gateway.invoke('custom', sizeOf(50)));
     }
-    assert.equal(backend.quoted().length, Object.keys(LIES).length, 'each is asked once');
-    const faults = gateway.logLines.filter((line) => line.includes('no price for an input'));
-    assert.equal(faults.length, Object.keys(LIES).length);
+    assert.equal(backend.requests.length, LIES.length, 'each is asked once');
+    assert.equal(gateway.logLines.filter((line) => line.includes('no price for an input')).length, LIES.length);
     backend.quoting(priced('0.5'));
     assert.equal(amountOf(await read(await gateway.invoke('custom', sizeOf(50)))), '500000');
-    assert.equal(amountOf(await read(await gateway.invoke('render', { quality: 'high' }))), '50000');
   });
 
-  it('that does not come within two seconds is 503, whether the server is silent or slow', async () => {
-    const began = performance.now();
+  it('that does not come within two seconds is 503, whether the server is silent or slow; other sales go on', async () => {
+    const { gateway } = testbed;
     const trickle: Answering = (_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.write('{"amount":');
       const timer = setInterval(() => response.write(' '), 100);
       response.on('close', () => clearInterval(timer));
     };
-    const answers = [() => undefined, trickle] as readonly Answering[];
-    backend.quoting((request, response, state) =>
-      answers[request.body.toString() === '{"size":1}' ? 0 : 1]?.(request, response, state),
-    );
-    await Promise.all(
-      [1, 2].map(async (size) => {
-        await busy(await testbed.gateway.invoke('custom', sizeOf(size)));
-        const took = performance.now() - began;
-        assert.ok(took > 1_500 && took < 4_000, `${took} ms`);
-      }),
-    );
-    // Other sales go on while a quote server is silent.
-    assert.equal(
-      (
-        await bring(
-          testbed.gateway,
-          'render',
-          { quality: 'low' },
-          { proof: await proofFor(testbed.gateway, buyer, 'render', { quality: 'low' }) },
-        )
-      ).status,
-      200,
-    );
+    backend.quoting((...exchange) => (exchange[0].body.toString() === '{"size":1}' ? undefined : trickle(...exchange)));
+    const began = performance.now();
+    const late = [1, 2].map(async (size) => {
+      await busy(await gateway.invoke('custom', sizeOf(size)));
+      const took = performance.now() - began;
+      assert.ok(took > 1_500 && took < 4_000, `${took} ms`);
+    });
+    const low = { quality: 'low' };
+    const proof = await proofFor(gateway, buyer, 'render', low);
+    await takes(10_000n, async () => assert.equal((await bring(gateway, 'render', low, { proof })).status, 200));
+    await Promise.all(late);
   });
 
   it('asks with the input alone, and holds for its buyer whatever is quoted next', async () => {
@@ -279,11 +245,11 @@ describe('a quote', () => {
     assert.equal(amountOf(refused), '1500000');
     const changed = decode(proof);
     changed.accepted['amount'] = '10000';
-    for (const asked of [proof, encode(changed)]) {
-      const again = await bring(gateway, 'later', sizeOf(150), { proof: asked });
+    for (const shown of [proof, encode(changed)]) {
+      const again = await bring(gateway, 'later', sizeOf(150), { proof: shown });
       assert.equal(amountOf(again), '1500000');
       backend.quoting(AWAY);
-      failure(await bring(gateway, 'later', sizeOf(150), { proof: asked }), 503, 'GATEWAY_BUSY');
+      failure(await bring(gateway, 'later', sizeOf(150), { proof: shown }), 503, 'GATEWAY_BUSY');
       backend.quoting(HONEST);
     }
     await chain.mint(buyer.address, 1_500_000n);
@@ -297,18 +263,16 @@ describe('a quote', () => {
 });
 
 describe('the budget of quotes', () => {
-  let testbed: Testbed;
+  let testbed: PricedTestbed;
   let backend: PricedBackend;
   before(async () => {
-    ({ testbed, backend } = await openQuoted({
+    testbed = await openPriced({
       ...{ limits: { unpaidWork: { perNetwork: 3 } }, server: { trustProxy: 1 } },
       resources: RESOURCES,
-    }));
+    });
+    backend = testbed.backend;
   });
-  after(async () => {
-    await testbed?.close();
-    await backend?.stop();
-  });
+  after(() => testbed?.close());
 
   it('is spent by unpaid quotes of one network, which then ask the backend no more, and given back by a purchase', async () => {
     const { gateway, buyer } = testbed;

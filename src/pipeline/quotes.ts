@@ -48,7 +48,7 @@ interface QuoteParts {
   readonly warn: (facts: { readonly resourceId: string; readonly fault: string }) => void;
 }
 
-/** The name of a quote in the budget of unpaid work: each counts, also the next one for an input. */
+/** The name of a quote in the budget of unpaid work. Quotes of one input count each. */
 function quoteName(bind: string, nth: number): string {
   return `quote ${bind} ${nth}`;
 }

@@ -99,7 +99,7 @@ export function settle(
     if (unauthorized !== undefined) throw unauthorized;
     if (result.kind === 'refused') {
       const { journal } = purchase.request;
-      // The price of the input now: a collecting call has no offer, and a quote that was shown ends.
+      // Made anew: a collecting call has no offer, and a quote that was shown ends with its 402.
       const present = await selling.offerFor(call, req);
       const offer = selling.offerTo(req, call.resource.id, present, result.owed);
       requirePayment({ ...call, journal }, offer, result.owed, mandates);
