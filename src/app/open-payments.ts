@@ -4,6 +4,7 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
+import type { Request } from 'express';
 import type { WatchedBackend } from '../backend/backend-connection.ts';
 import { type BackendRequest, NONE_RELAYED, TOO_LARGE } from '../backend/backend-exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
@@ -101,7 +102,7 @@ export function openPayments(parts: PaymentParts) {
   const onUnclaimed = countUnclaimed(log, metrics);
   const unpaidWork = createUnpaidWork(() => inUse.config.limits.unpaidWork, undefined, parts.work);
   const quotes = createQuotes({
-    ...{ exchange: backend.exchange, unpaidWork },
+    ...{ exchange: backend.exchange, limits: () => inUse.config.limits.unpaidWork },
     warn: (facts) => log.warn(facts, 'no price for an input, so nothing was offered'),
   });
   const settlement = {
@@ -137,10 +138,8 @@ export function openPayments(parts: PaymentParts) {
         askQuote: (asked, req) => quotes.ask({ ...asked, network: networkOf(req) }),
       });
       const { noteProof } = parts;
-      const gate = {
-        ...{ accepting, reserveBackend: backend.reserve, networkOf, noteProof, contextOf },
-        quoteBought: quotes.bought,
-      };
+      const quoteBought = (req: Request): void => quotes.bought(networkOf(req));
+      const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof, quoteBought, contextOf };
       const scope = { assets, publicBaseUrl: config.merchant.publicBaseUrl };
       const collector = createCollector({
         ...{ find: createFindKnown(ledger, scope), verifier, networkOf, catalogue },

@@ -239,8 +239,6 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     /** The buyer paid after all, by another attempt. */
     paid(payId: string): void {
       void shared?.free(payId).catch(() => undefined);
-      // A place of all processes came free.
-      spentByAll.clear();
       if (forget(payId)) limiter.serve();
     },
     /** Work of the window for which there was nothing to pay, the latest first. */

@@ -43,11 +43,10 @@ const ELSEWHERE = {
  */
 export function validate(leadsElsewhere: LeadsElsewhere = () => false): RequestHandler {
   const prepare = ({ resource, input, rawInput }: ResolvedCall): ReturnType<ResolvedCall['resource']['prepare']> => {
-    const { id, pricing } = resource;
-    // A price is that of the numbers as they were read, so the backend gets no digit beyond them.
-    const followsInput = pricing.type === 'fixed' && pricing.by !== undefined;
-    const prepared = resource.prepare(input, followsInput ? undefined : rawInput);
-    return prepared.ok && leadsElsewhere(id, prepared.request.path) ? ELSEWHERE : prepared;
+    // The backend gets the input that is priced: raw bytes may have digits that no double has.
+    const isPriced = resource.pricing.type !== 'free' && resource.pricing.by !== undefined;
+    const prepared = resource.prepare(input, isPriced ? undefined : rawInput);
+    return prepared.ok && leadsElsewhere(resource.id, prepared.request.path) ? ELSEWHERE : prepared;
   };
   const check = (call: ResolvedCall, res: Response, next: NextFunction): void => {
     const prepared = prepare(call);
