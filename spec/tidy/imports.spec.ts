@@ -37,7 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'mandates/ap2': ['backend', 'crypto', 'json', 'mandates', 'time'],
   'payments/ledger': ['crypto', 'events', 'mandates', 'receipts', 'store/port'],
   payments: ['payments/ledger'],
-  'payments/x402/wire': ['crypto', 'errors', 'json', 'payments', 'payments/ledger', 'payments/pricing'],
+  'payments/x402/wire': ['crypto', 'errors', 'json', 'payments', 'payments/ledger', 'payments/pricing', 'time'],
   'payments/x402/evm': ['crypto', 'payments/pricing', 'payments/x402/wire'],
   'payments/x402/chain': [
     'json',
@@ -276,6 +276,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'mandates/ap2',
     'payments/delivery',
     'payments/ledger',
+    'payments/pricing',
     'payments/settlement',
     'payments/x402/verify',
     'payments/x402/wire',

@@ -38,7 +38,7 @@ import { isPaidIn, type Offers, whyElsewhere } from '../payments/x402/wire/offer
 import { entriesIn, type X402Config } from '../payments/x402/wire/settings.ts';
 import { backendOfRemoved, createCollector, type RemovedBackend } from '../pipeline/collecting.ts';
 import { createSelling } from '../pipeline/middleware/challenge.ts';
-import { createQuotes } from '../pipeline/quotes.ts';
+import { createQuotes } from '../pipeline/middleware/quotes.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { isRepeatable, type Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';

@@ -17,8 +17,8 @@ import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
 import { VALID_BEFORE_EXCESS_SECONDS, VALID_BEFORE_MARGIN_SECONDS } from '../../payments/x402/wire/proof.ts';
 import { pathOf } from '../../resources/backend-request.ts';
 import { advanceCall, callAt, type PreparedCall, type ProvenCall, type ResolvedCall } from '../call.ts';
-import type { QuoteAsked } from '../quotes.ts';
 import { paidPurchase } from './authorize.ts';
+import type { QuoteAsked } from './quotes.ts';
 
 /**
  * A paid call without a proof gets the challenge, whatever mandate it brought; a call without an

@@ -111,7 +111,7 @@ interface OfferParts {
 
 const NONE_AWAY: ReadonlySet<number> = new Set();
 
-/** Most offers at prices that were asked for lately; each takes some 8 kB once it has a challenge. */
+/** Most offers at prices that were asked for lately; one with a challenge takes some 8 kB. */
 const REMEMBERED_PRICES = 1_024;
 
 /** Makes an offer for each resource with a price. `tokens` undefined: none can be paid. */

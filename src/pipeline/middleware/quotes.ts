@@ -3,16 +3,16 @@
  * answer means no offer: a price is never guessed.
  */
 
-import { type Exchange, NONE_RELAYED } from '../backend/backend-exchange.ts';
-import { GatewayError } from '../errors.ts';
-import type { Json } from '../json/json.ts';
-import { fetchAnswer } from '../payments/delivery/fetch-answer.ts';
-import { type QuotedPrice, type QuoteRule, quotedUnits } from '../payments/pricing/by-input.ts';
-import type { UnpaidWorkLimits } from '../payments/settlement/places.ts';
-import { whatIsBought } from '../payments/settlement/terms.ts';
-import { createTokenBuckets } from '../server/limits/rates.ts';
-import type { PreparedCall, ProvenCall } from './call.ts';
-import { requestToBackend } from './middleware/forward.ts';
+import { type Exchange, NONE_RELAYED } from '../../backend/backend-exchange.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Json } from '../../json/json.ts';
+import { fetchAnswer } from '../../payments/delivery/fetch-answer.ts';
+import { type QuotedPrice, type QuoteRule, quotedUnits } from '../../payments/pricing/by-input.ts';
+import type { UnpaidWorkLimits } from '../../payments/settlement/places.ts';
+import { whatIsBought } from '../../payments/settlement/terms.ts';
+import { createTokenBuckets } from '../../server/limits/rates.ts';
+import type { PreparedCall, ProvenCall } from '../call.ts';
+import { requestToBackend } from './forward.ts';
 
 /** From connect to the last byte of a quote, milliseconds. */
 const DEADLINE_MS = 2_000;
