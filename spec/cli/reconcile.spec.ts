@@ -11,11 +11,12 @@ import { leaveToOperator } from '../../src/payments/settlement/reconciler.ts';
 import { RECEIPT_ID, type Receipt, receiptId } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/documents/store.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Chain } from '../../tools/local-world/chain.ts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { move, terms as paymentTerms, recordIn } from '../payments/ledger/samples.ts';
 import { HASH, worldOfEachTest } from '../payments/settlement/world.ts';
-import type { Terms } from '../payments/x402/signing.ts';
-import { type ConfigObject, CURRENCY, worldConfig, writeConfig } from '../support/config.ts';
+import { type Terms, termsFor } from '../payments/x402/signing.ts';
+import { chainActors } from '../payments/x402/stage.ts';
+import { type ConfigObject, CURRENCY, type WorldParts, worldConfig, writeConfig } from '../support/config.ts';
 import { startRedis } from '../support/redis.ts';
 import { acg, type CommandRun } from './acg.ts';
 import { startPaidChain } from './paid-chain.ts';
@@ -52,8 +53,10 @@ describe('acg reconcile --from-chain', () => {
   const configFile = async (
     storage: { readonly sqlite: { readonly path: string } } | { readonly redis: { readonly url: string } },
     overrides: ConfigObject = {},
+    others: WorldParts['others'] = [],
   ) => {
     const config = worldConfig({
+      others,
       backendUrl: 'http://127.0.0.1:3000',
       chain,
       storage,
@@ -200,6 +203,55 @@ describe('acg reconcile --from-chain', () => {
     } finally {
       await redis.stop();
     }
+  });
+
+  describe('on two networks', () => {
+    let second: Chain;
+    let elsewhere: string;
+    let path: string;
+    before(async () => {
+      second = await startChain(0, undefined, 1_337);
+      const there = { ...termsFor(second.token, second.chainId), payTo: terms.payTo };
+      const actors = chainActors(second, there);
+      const { proof } = await actors.buyer();
+      await actors.submit(proof);
+      elsewhere = proof.payId;
+      path = await configFile({ sqlite: { path: join(folder, 'both.db') } }, {}, [
+        { chain: second, facilitator: { mode: 'local' }, payTo: terms.payTo },
+      ]);
+    });
+    after(() => second.stop());
+
+    it('rebuilds the receipts of both, each with its network and price', async () => {
+      const { code, receipts, errors } = await reconcile('--dry-run', '--config', path);
+      assert.deepEqual([code, keys(receipts)], [0, [...paid.keys(), elsewhere]], errors);
+      const last = receipts.at(-1);
+      assert.deepEqual([last?.payment?.network, last?.resourceId], ['eip155:1337', 'market_report']);
+      assert.match(errors, /^eip155:31337: blocks .* 6 payments/m);
+      assert.match(errors, /^eip155:1337: blocks .* 1 payments/m);
+    });
+
+    it('takes no block number, which each network has its own of', async () => {
+      const { code, errors } = await reconcile('--since', '1', '--config', path);
+      assert.equal(code, 64);
+      assert.match(errors, /--since must be a time/);
+    });
+
+    it('rebuilds the receipts of one where the node of the other is away', async () => {
+      const away = { ...second, rpcUrl: UNREACHABLE };
+      const beside = { sqlite: { path: join(folder, 'one.db') } };
+      const others = [{ chain: away, facilitator: { mode: 'local' }, payTo: terms.payTo }] as const;
+      const run = await reconcile('--config', await configFile(beside, {}, others));
+      assert.deepEqual([run.code, keys(run.receipts)], [69, [...paid.keys()]]);
+      assert.match(run.errors, /eip155:1337: .*ECONNREFUSED/);
+    });
+
+    it('refuses an entry without a node, by its place', async () => {
+      const blind = { chain: { ...second, rpcUrl: '' }, facilitator: { mode: 'remote', url: UNREACHABLE } } as const;
+      const run = await reconcile('--config', await configFile({ sqlite: { path: ':memory:' } }, {}, [blind]));
+      assert.equal(run.code, 78);
+      assert.match(run.errors, /payments\.x402\[1\]\.rpcUrl: is missing/);
+    });
   });
 
   describe('names what is missing:', () => {

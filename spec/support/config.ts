@@ -19,6 +19,8 @@ export interface WorldParts {
   readonly publicBaseUrl?: string;
   /** Default: a fresh address. */
   readonly payTo?: string;
+  /** Further entries of `payments.x402`, each with its chain; none unless given. */
+  readonly others?: readonly Pick<WorldParts, 'chain' | 'facilitator' | 'payTo'>[];
   /** Default: no operator token, so no operator routes. */
   readonly adminToken?: string;
   /** Merged in last, object by object; arrays replace. */
@@ -38,7 +40,7 @@ export const CURRENCY = 'TUSD';
 
 /** The gateway configuration of the local world, ready for `writeConfig`. */
 export function worldConfig(parts: WorldParts): ConfigObject {
-  const { chain, ports, publicBaseUrl = `http://127.0.0.1:${ports.agents}` } = parts;
+  const { ports, others = [], publicBaseUrl = `http://127.0.0.1:${ports.agents}` } = parts;
   const config: ConfigObject = {
     version: 1,
     merchant: { id: 'market-shop', name: 'Market Shop', publicBaseUrl },
@@ -52,28 +54,30 @@ export function worldConfig(parts: WorldParts): ConfigObject {
     backend: { baseUrl: parts.backendUrl },
     storage: parts.storage,
     protocols: { http: { enabled: true } },
-    payments: {
-      x402: {
-        network: `eip155:${chain.chainId}`,
-        asset: chain.token.address,
-        assetName: chain.token.name,
-        assetVersion: chain.token.version,
-        assetDecimals: chain.token.decimals,
-        currency: CURRENCY,
-        payTo: parts.payTo ?? privateKeyToAddress(generatePrivateKey()),
-        maxTimeoutSeconds: 120,
-        // A payee of its own for each world.
-        payToExclusive: true,
-        rpcUrl: chain.rpcUrl,
-        facilitator:
-          parts.facilitator.mode === 'local'
-            ? { mode: 'local', privateKey: chain.relayerKey }
-            : { mode: 'remote', url: parts.facilitator.url, auth: { type: 'none' } },
-      },
-    },
+    payments: { x402: others.length === 0 ? paidOn(parts) : [parts, ...others].map(paidOn) },
     resources: sampleResources(CURRENCY),
   };
   return parts.overrides === undefined ? config : merged(config, parts.overrides);
+}
+
+function paidOn({ chain, payTo, facilitator }: Pick<WorldParts, 'chain' | 'facilitator' | 'payTo'>): ConfigObject {
+  return {
+    network: `eip155:${chain.chainId}`,
+    asset: chain.token.address,
+    assetName: chain.token.name,
+    assetVersion: chain.token.version,
+    assetDecimals: chain.token.decimals,
+    currency: CURRENCY,
+    payTo: payTo ?? privateKeyToAddress(generatePrivateKey()),
+    maxTimeoutSeconds: 120,
+    // A payee of its own for each world.
+    payToExclusive: true,
+    rpcUrl: chain.rpcUrl,
+    facilitator:
+      facilitator.mode === 'local'
+        ? { mode: 'local', privateKey: chain.relayerKey }
+        : { mode: 'remote', url: facilitator.url, auth: { type: 'none' } },
+  };
 }
 
 /**

@@ -30,13 +30,14 @@ interface Anvil {
 /**
  * Starts anvil on 127.0.0.1, one block per transaction. `port`: 0 takes any free one. `state`: a
  * file for its blocks, which `stop` writes and a start reads; what has no block is forgotten.
+ * `chainId`: that of development chains unless given.
  * @throws Error in one line where there is no anvil
  */
-export async function startAnvil(port: number, state?: string): Promise<Anvil> {
+export async function startAnvil(port: number, state?: string, chainId = LOCAL_CHAIN_ID): Promise<Anvil> {
   const arguments_ = ['--port', String(port), '--host', '127.0.0.1', '--accounts', '0', '--auto-impersonate'];
   const program = findAnvil([import.meta.url, join(process.cwd(), 'here')]);
   if (state !== undefined) arguments_.push('--state', state);
-  const child = spawn(program, [...arguments_, '--chain-id', String(LOCAL_CHAIN_ID)], {
+  const child = spawn(program, [...arguments_, '--chain-id', String(chainId)], {
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: Ctrl-C reaches only the owner, which ends everything in order. `leash.ts`
     // covers the rest.

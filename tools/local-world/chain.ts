@@ -48,10 +48,10 @@ const RECEIPT_TIMEOUT_MS = 15_000;
 /**
  * Starts a chain in some 200 ms: the token at its address, Multicall3 at its canonical one, the
  * relayer funded with gas. `port`: 0 takes any free one. `state`: a file that keeps its blocks, for
- * a restart by `startAnvil`.
+ * a restart by `startAnvil`. `chainId`: that of development chains unless given.
  */
-export async function startChain(port = 0, state?: string): Promise<Chain> {
-  const anvil = await startAnvil(port, state);
+export async function startChain(port = 0, state?: string, chainId = LOCAL_CHAIN_ID): Promise<Chain> {
+  const anvil = await startAnvil(port, state, chainId);
   try {
     const relayerKey = generatePrivateKey();
     await rpc(anvil.rpcUrl, 'anvil_setCode', [MULTICALL3_ADDRESS, CONTRACTS.contracts.Multicall3.deployedBytecode]);
@@ -60,7 +60,7 @@ export async function startChain(port = 0, state?: string): Promise<Chain> {
     const { abi, bytecode } = CONTRACTS.contracts.Eip3009Token;
     const creation = encodeDeployData({ abi, bytecode, args: [LOCAL_TOKEN.name, LOCAL_TOKEN.version] });
     await mined(anvil.rpcUrl, await sendAs(anvil.rpcUrl, TOKEN_DEPLOYER, undefined, creation));
-    return { ...connectChain(anvil.rpcUrl), relayerKey, pid: anvil.pid, ended: anvil.ended, stop: anvil.stop };
+    return { ...connectChain(anvil.rpcUrl), chainId, relayerKey, pid: anvil.pid, ended: anvil.ended, stop: anvil.stop };
   } catch (error) {
     await anvil.stop();
     throw error;

@@ -98,20 +98,24 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
       if (!chosen.some(({ receiptId }) => receiptId === id))
         note(`--confirm-uncertain ${id}: no refund of it is due here`);
     // One that may have arrived is named by itself.
-    const due = chosen.filter(({ receiptId, uncertain }) => !uncertain || confirmed.has(receiptId));
-    for (const { receiptId } of chosen.filter((one) => !due.includes(one)))
+    const sure = chosen.filter(({ receiptId, uncertain }) => !uncertain || confirmed.has(receiptId));
+    for (const { receiptId } of chosen.filter((one) => !sure.includes(one)))
       left(receiptId, `its answer may have arrived: ask the payer, then --confirm-uncertain ${receiptId}`);
-    const sum = checkedSum(due, args);
-    if (due.length === 0) {
+    // Each is signed for the network where it was paid, and sent there.
+    const groups = entries
+      .map((terms) => ({ terms, refunds: sure.filter((refund) => isPaidIn(refund, terms)) }))
+      .filter(({ refunds }) => refunds.length > 0);
+    const sum = checkedSum(
+      groups.flatMap(({ refunds }) => refunds),
+      args,
+    );
+    if (groups.length === 0) {
       note('no refund to send');
       return;
     }
     const hasKey = args.keyFile !== undefined || args.signer !== undefined;
-    // Each is signed for the network where it was paid, and sent there.
-    const groups = entries.map((terms) => ({ terms, refunds: due.filter((refund) => isPaidIn(refund, terms)) }));
-    const used = groups.filter(({ refunds }) => refunds.length > 0);
     if (args.dryRun || !hasKey) {
-      for (const { terms, refunds } of used)
+      for (const { terms, refunds } of groups)
         await onNetwork(terms, entries, async () => {
           for (const refund of refunds) {
             const isConfirmed = confirmed.has(refund.receiptId);
@@ -127,7 +131,9 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
       note(hasKey ? `nothing was sent: ${sum}` : `no key, so nothing was sent: ${sum}`);
       return;
     }
-    const accounts = await Promise.all(used.map(async (one) => ({ ...one, ...(await accountsFor(one.terms, args)) })));
+    const accounts = await Promise.all(
+      groups.map(async (one) => ({ ...one, ...(await accountsFor(one.terms, args)) })),
+    );
     const from = [...new Set(accounts.map(({ signer }) => signer.address))].join(', ');
     if (!args.yes) await agreed(`${sum}, from ${from}`, 'Send?', 'nothing was sent');
     for (const { terms, refunds, signer, gasKey } of accounts)

@@ -3,9 +3,11 @@ import { after, describe, it } from 'node:test';
 import { Registry } from '@prometheus-io/client';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { PaymentLedger, PaymentRecord, PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
+import type { NetworkFacts } from '../../../src/payments/rail.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { createDurations } from '../../../src/telemetry/metrics/durations.ts';
-import { paymentMetrics, undeliveredCause } from '../../../src/telemetry/metrics/payment-metrics.ts';
+import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
+import { paymentMetrics, showRail, undeliveredCause } from '../../../src/telemetry/metrics/payment-metrics.ts';
 import { event, LEASE_MS, move, receipt, TRANSACTION, terms } from '../../payments/ledger/samples.ts';
 import { done, LIMITS } from '../../store/opened.ts';
 import { seriesIn } from '../scrape.ts';
@@ -133,5 +135,42 @@ describe('money that was taken', () => {
     const facts = { evidence: 'logs', transaction: TRANSACTION, recovered: 'chain' } as const;
     done(await ledger.advance(move(await begun(ledger, {}), 'settled', { facts })));
     assert.equal((await taken()).get(series('market_report')), 0);
+  });
+});
+
+describe('the facts of a rail', () => {
+  const rail = (transfers: number, headAgeMs: number, kind?: 'stall'): NetworkFacts => ({
+    transfersLeft: () => transfers,
+    chainState: () => ({ faults: kind === undefined ? [] : [{ kind, cause: 'no block' }], headAgeMs }),
+  });
+  const shown = async (shows: Parameters<typeof showRail>[1]) => {
+    const metrics = createMetrics({ sold: () => true, offers: () => new Map(), census: () => Promise.reject() });
+    showRail(metrics, shows);
+    return [...seriesIn(await metrics.text())].filter(([name]) => /^acg_(chain|relayer)/.test(name));
+  };
+
+  it('have no label of the network where there is one', async () => {
+    assert.deepEqual(await shown(rail(7, 2_000, 'stall')), [
+      ['acg_relayer_transfers_left', 7],
+      ['acg_chain_fault{cause="stall"}', 1],
+      ['acg_chain_fault{cause="clock"}', 0],
+      ['acg_chain_fault{cause="missing"}', 0],
+      ['acg_chain_head_age_seconds', 2],
+    ]);
+  });
+
+  it('are those of each network where there are several, the worst of two tokens on one', async () => {
+    const perNetwork = [
+      { network: 'eip155:8453', ...rail(7, 2_000) },
+      { network: 'eip155:137', transfersLeft: () => undefined },
+      { network: 'eip155:8453', ...rail(3, 5_000, 'stall') },
+    ];
+    assert.deepEqual(await shown({ perNetwork }), [
+      ['acg_relayer_transfers_left{network="eip155:8453"}', 3],
+      ['acg_chain_fault{network="eip155:8453",cause="stall"}', 1],
+      ['acg_chain_fault{network="eip155:8453",cause="clock"}', 0],
+      ['acg_chain_fault{network="eip155:8453",cause="missing"}', 0],
+      ['acg_chain_head_age_seconds{network="eip155:8453"}', 5],
+    ]);
   });
 });

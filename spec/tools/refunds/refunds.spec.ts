@@ -320,6 +320,66 @@ console.log(await privateKeyToAccount(${account}).signTypedData({ domain, types,
   });
 });
 
+describe('acg refunds on two networks', () => {
+  const ends = new AsyncDisposableStack();
+  let shop: RefundShop;
+  let second: Chain;
+  before(async () => {
+    second = ends.adopt(await startChain(0, undefined, 1_337), ({ stop }) => stop());
+    shop = await openRefundShop(ends, { beside: second });
+  });
+  after(() => ends.disposeAsync());
+
+  const pay = (...words: readonly string[]) =>
+    shop.acg('refunds', 'pay', '--key-file', shop.keyFile, '--yes', ...words);
+  const oweTwice = async () => [await shop.owe(), await shop.owe('refundDue', {}, second)] as const;
+  const balances = async ([near, far]: readonly [Owed, Owed]) =>
+    Promise.all([shop.chain, second].flatMap((chain) => [near, far].map(({ payer }) => chain.balanceOf(payer))));
+  const NOTHING = [0n, 0n, 0n, 0n];
+
+  it('sends each back on the network where it was paid, within limits for all together', async () => {
+    const owed = await oweTwice();
+    const dry = await pay('--all-due', '--dry-run');
+    assert.deepEqual(
+      dry.lines.map((line) => JSON.parse(line).network),
+      ['eip155:31337', 'eip155:1337'],
+      dry.errors,
+    );
+    const over = await pay('--all-due', '--max-total', '0.019');
+    const sum = '0\\.01 TUSD on eip155:31337 in 1 refund, 0\\.01 TUSD on eip155:1337 in 1 refund';
+    assert.equal(over.code, 64);
+    assert.match(over.errors, new RegExp(`^${sum} are more than --max-total 0\\.019$`, 'm'));
+    assert.deepEqual(await balances(owed), NOTHING);
+    const { code, lines, errors } = await pay('--all-due', '--max-total', '0.02');
+    assert.deepEqual([code, lines.length], [0, 2], errors);
+    assert.deepEqual(await balances(owed), [PRICE_UNITS, 0n, 0n, PRICE_UNITS]);
+  });
+
+  it('takes down a transfer of the network where it was paid alone', async () => {
+    const [near, far] = await oweTwice();
+    const data = encodeFunctionData({
+      abi: TOKEN_ABI,
+      functionName: 'transfer',
+      args: [far.payer as `0x${string}`, PRICE_UNITS],
+    });
+    const hash = await second.send(shop.payee.address, second.token.address, data);
+    const record = ({ receiptId }: Owed) => shop.acg('refunds', 'record', receiptId, hash);
+    assert.equal((await record(near)).code, 1);
+    assert.equal((await record(far)).code, 0);
+    assert.equal((await pay('--all-due')).code, 0);
+  });
+
+  // Last, because it ends the second chain.
+  it('sends what it can where a node is away', async () => {
+    const owed = await oweTwice();
+    await second.stop();
+    const { code, lines, errors } = await pay('--all-due');
+    assert.deepEqual([code, lines.map((line) => JSON.parse(line).receiptId)], [1, [owed[0].receiptId]]);
+    assert.match(errors, /^eip155:1337: /m);
+    assert.equal(await shop.chain.balanceOf(owed[0].payer), PRICE_UNITS);
+  });
+});
+
 describe('acg refunds record', () => {
   const ends = new AsyncDisposableStack();
   let shop: RefundShop;

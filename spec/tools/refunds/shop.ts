@@ -37,8 +37,8 @@ export interface RefundShop {
   /** The account that was paid; `keyFile` has its key. */
   readonly payee: PrivateKeyAccount;
   readonly keyFile: string;
-  /** Sells something real on the chain, and leaves it in this state. */
-  owe(as?: 'refundDue' | 'undelivered', changes?: Partial<PaymentRecord>): Promise<Owed>;
+  /** Sells something real on a chain, the first unless given, and leaves it in this state. */
+  owe(as?: 'refundDue' | 'undelivered', changes?: Partial<PaymentRecord>, on?: Chain): Promise<Owed>;
   /** Loses record and receipt; `again`: its buyer came back, and was not served once more. */
   forget(owed: Owed, again?: boolean): Promise<void>;
   /** Runs a command of a checkout beside the configuration of the shop. */
@@ -48,7 +48,8 @@ export interface RefundShop {
 
 /**
  * @param setup `chain`: by default one of its own. `nodeFor`: what stands before its node, for the
- * commands alone. `redis`: the URL of the store; by default it is a file.
+ * commands alone. `redis`: the URL of the store; by default it is a file. `beside`: a second chain
+ * of the configuration.
  */
 export async function openRefundShop(
   ends: AsyncDisposableStack,
@@ -56,6 +57,7 @@ export async function openRefundShop(
     readonly chain?: Chain;
     readonly nodeFor?: (rpcUrl: string) => Promise<string>;
     readonly redis?: string;
+    readonly beside?: Chain;
   } = {},
 ): Promise<RefundShop> {
   const { nodeFor = async (rpcUrl) => rpcUrl } = setup;
@@ -66,20 +68,21 @@ export async function openRefundShop(
   const payee = privateKeyToAccount(key);
   const keyFile = join(folder, 'payee.key');
   writeFileSync(keyFile, `${key}\n`, { mode: 0o600 });
-  await chain.fundGas(payee.address);
-  const terms = { ...termsFor(chain.token, chain.chainId), payTo: payee.address };
-  const actors = chainActors(chain, terms);
+  const chains = setup.beside === undefined ? [chain] : [chain, setup.beside];
+  for (const { fundGas } of chains) await fundGas(payee.address);
+  const termsOn = (on: Chain): Terms => ({ ...termsFor(on.token, on.chainId), payTo: payee.address });
+  const terms = termsOn(chain);
   const path = join(folder, 'shop.db');
   const engine =
     setup.redis === undefined ? { kind: 'sqlite' as const, path } : { kind: 'redis' as const, url: setup.redis };
   const config = worldConfig({
     backendUrl: 'http://127.0.0.1:3000',
-    chain,
+    chain: { ...chain, rpcUrl: await nodeFor(chain.rpcUrl) },
+    others: chains.slice(1).map((other) => ({ chain: other, facilitator: { mode: 'local' }, payTo: payee.address })),
     storage: setup.redis === undefined ? { sqlite: { path } } : { redis: { url: setup.redis } },
     facilitator: { mode: 'local' },
     ports: { agents: 8402, management: 8403 },
     payTo: payee.address,
-    overrides: { payments: { x402: { rpcUrl: await nodeFor(chain.rpcUrl) } } },
   });
   await writeConfig(join(folder, 'config.yaml'), config);
   const sold = new Map<string, Sold>();
@@ -100,13 +103,14 @@ export async function openRefundShop(
     keyFile,
     withStore,
     acg: (...words) => shell.run(folder, words),
-    async owe(as = 'refundDue', changes = {}) {
+    async owe(as = 'refundDue', changes = {}, on = chain) {
+      const terms = termsOn(on);
       // Each payer has a balance of its own, so that what came back to it is exact.
       const payer = accounts.get(changes.payer ?? '') ?? freshAccount();
       accounts.set(payer.address, payer);
-      await chain.mint(payer.address, PRICE_UNITS);
+      await on.mint(payer.address, PRICE_UNITS);
       const proof = await genuineProof(payer, terms);
-      const transaction = await actors.submit(proof);
+      const transaction = await chainActors(on, terms).submit(proof);
       const { nonce, validBefore } = proof.payload.payload.authorization;
       const receiptId = paymentReceiptId(proof.payId, Number(validBefore), terms.maxTimeoutSeconds);
       const { asset, network } = terms;

@@ -1,0 +1,325 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { RailFault } from '../../../src/payments/rail.ts';
+import type { X402Rail } from '../../../src/payments/x402/create-rail.ts';
+import { createRails } from '../../../src/payments/x402/create-rails.ts';
+import type { Examination } from '../../../src/payments/x402/verify/verify.ts';
+import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
+import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
+import { startAnvil } from '../../../tools/local-world/anvil.ts';
+import { type Chain as LocalChain, startChain } from '../../../tools/local-world/chain.ts';
+import { startFacilitator } from '../../support/facilitator.ts';
+import { relayTo, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
+import { freshAccount, genuineProof, offerFor, PRICE_UNITS, payloadFor, RESOURCE_URL, termsFor } from './signing.ts';
+import { startFaultyNode } from './stage.ts';
+
+const silentLog = { info: () => undefined, warn: () => undefined };
+const OTHER_CHAIN_ID = 1_337;
+/** Longest time until a network whose node is back is offered again, milliseconds. */
+const BACK_WITHIN_MS = 10_000;
+
+const entryOf = (terms: ReturnType<typeof termsFor>, changes: Partial<X402Config> = {}): X402Config => ({
+  ...terms,
+  mode: 'local',
+  currencies: ['TUSD'],
+  offered: true,
+  rpcUrls: [],
+  facilitator: { mode: 'remote', url: 'http://127.0.0.1:9', auth: { type: 'none' }, fallbacks: [] },
+  confirm: 'receipt',
+  confirmations: 1,
+  buyerTokenSecrets: [],
+  keepAnswerSeconds: 60,
+  payToExclusive: true,
+  onStoreLoss: 'deliver',
+  ...changes,
+});
+
+describe('the choice among rails', () => {
+  const [base, polygon] = [termsFor(undefined, 8453), termsFor(undefined, 137)];
+  const euro = termsFor(undefined, 8453);
+  const entries = [base, euro, polygon].map((terms) => entryOf(terms));
+  const examination = {} as Examination;
+
+  /** A rail for each entry; `asked` has the index of each rail that was asked, and what. */
+  const stubs = async (check: (at: number) => Promise<RailFault | undefined> = async () => undefined) => {
+    const asked: [at: number, what: string][] = [];
+    const lines: object[] = [];
+    const log = { info: (facts: object) => void lines.push(facts), warn: (facts: object) => void lines.push(facts) };
+    const rails = await createRails(entries, log, async (entry, own): Promise<X402Rail> => {
+      const at = entries.indexOf(entry);
+      const note = (what: string): void => void asked.push([at, what]);
+      own.info({}, 'open');
+      return {
+        facilitator: at === 0 ? 'local' : 'remote',
+        seesChain: () => at !== 2,
+        verify: async () => {
+          note('verify');
+          return { kind: 'valid' };
+        },
+        settle: async (_proof, _offer, _writeAhead, history) => {
+          note(`settle ${history?.transaction}`);
+          return { kind: 'settled', evidence: 'logs', transaction: `0x${at}` };
+        },
+        reconcile: async (_proof, _offer, history) => {
+          note(`reconcile ${history?.transaction}`);
+          return { kind: 'open' };
+        },
+        ...(at === 0 ? { markOf: async (transaction: string) => transaction } : {}),
+        ...(at === 1 ? { sentBack: async () => true } : {}),
+        check: () => check(at),
+        examine: () => {
+          note('examine');
+          return examination;
+        },
+        renew: ([renewed, ...others]) => note(`renew ${renewed?.offered} ${others.length}`),
+        away: () => new Set(),
+        close: async () => note('close'),
+      };
+    });
+    return { rails, asked, lines };
+  };
+
+  for (const [at, terms] of [base, euro, polygon].entries())
+    it(`asks rail ${at} alone about a payment in its asset, however that is written`, async () => {
+      const { rails, asked } = await stubs();
+      const proof = await genuineProof(freshAccount(), terms);
+      const offer = { ...offerFor(terms), asset: terms.asset.toUpperCase().replace('0X', '0x') };
+      const history = { sentBefore: true, transaction: '0xaa' };
+      assert.equal((await rails.verify(proof, offer)).kind, 'valid');
+      const settled = await rails.settle(proof, offer, async () => undefined, history);
+      assert.deepEqual(settled.kind === 'settled' && settled.transaction, `0x${at}`);
+      assert.equal((await rails.reconcile(proof, offer, history)).kind, 'open');
+      const decoded = decodeProof(encodeProof(await payloadFor(freshAccount(), terms)));
+      assert.ok(decoded.kind === 'decoded');
+      const candidate = { decoded, offer, resourceUrl: RESOURCE_URL, nowMs: Date.now() };
+      assert.equal(rails.examine(candidate), examination);
+      assert.deepEqual(
+        asked,
+        ['verify', 'settle 0xaa', 'reconcile 0xaa', 'examine'].map((what) => [at, what]),
+      );
+      assert.equal(rails.seesChain(offer), at !== 2);
+      assert.equal(await rails.markOf?.('0xbb', proof, offer), at === 0 ? '0xbb' : undefined);
+      assert.equal(await rails.sentBack?.(proof, offer), at === 1);
+    });
+
+  it('asks none about a payment in another asset, and names what is configured', async () => {
+    const { rails, asked } = await stubs();
+    const proof = await genuineProof(freshAccount(), base);
+    for (const elsewhere of [{ network: 'eip155:1' }, { asset: polygon.asset }]) {
+      const offer = { ...offerFor(base), ...elsewhere };
+      const verdict = await rails.verify(proof, offer);
+      const settlement = await rails.settle(proof, offer, async () => undefined);
+      const reading = await rails.reconcile(proof, offer);
+      assert.deepEqual([verdict.kind, settlement.kind, reading.kind], ['unavailable', 'uncertain', 'unknown']);
+      for (const { network, asset } of entries)
+        for (const answer of [verdict, settlement, reading])
+          assert.match(JSON.stringify(answer), new RegExp(`${asset} on ${network}[,:]`));
+      assert.deepEqual([rails.seesChain(offer), await rails.sentBack?.(proof, offer)], [true, false]);
+    }
+    assert.deepEqual(asked, []);
+  });
+
+  it('gives each rail its own part of a configuration, closes all, and names the network in their lines', async () => {
+    const { rails, asked, lines } = await stubs();
+    rails.renew([entries[0], { ...entries[1], offered: false }, entries[2]] as X402Config[], () => undefined);
+    await rails.close();
+    assert.deepEqual(asked, [
+      ...[true, false, true].map((offered, at) => [at, `renew ${offered} 0`]),
+      ...[0, 1, 2].map((at) => [at, 'close']),
+    ]);
+    assert.deepEqual(
+      lines,
+      entries.map(({ network }) => ({ network })),
+    );
+  });
+
+  it('puts no wrapper around the rail of one entry', async () => {
+    const { rails } = await stubs();
+    assert.equal(await createRails(entries.slice(0, 1), silentLog, async () => rails), rails);
+  });
+
+  it('closes the others where one does not open, and names its network', async () => {
+    const closed: string[] = [];
+    const opening = createRails(entries, silentLog, async (entry) => {
+      if (entry === entries[2]) throw new Error('assetName is A, not B');
+      return { ...(await stubs()).rails, close: async () => void closed.push(entry.asset) };
+    });
+    await assert.rejects(opening, /^Error: eip155:137: assetName is A, not B$/);
+    assert.deepEqual(closed, [base.asset, euro.asset]);
+  });
+
+  describe('readiness', () => {
+    const down = { found: 'unreachable', cause: 'no node' } as const;
+    const poor = { found: 'degraded', cause: 'little gas' } as const;
+    const healthOf = async (...faults: readonly (RailFault | undefined)[]) => {
+      const { rails } = await stubs(async (at) => faults[at]);
+      return { fault: await rails.check(), away: [...rails.away()] };
+    };
+    const cases: Readonly<
+      Record<string, readonly [(RailFault | undefined)[], RailFault['found'] | undefined, number[]]>
+    > = {
+      'all are well': [[undefined, undefined, undefined], undefined, []],
+      'one is away': [[undefined, undefined, down], 'degraded', [2]],
+      'one has little gas': [[poor, undefined, undefined], 'degraded', []],
+      'two are away and one has little gas': [[down, poor, down], 'degraded', [0, 2]],
+      'all are away': [[down, down, down], 'unreachable', []],
+    };
+    for (const [what, [faults, found, away]] of Object.entries(cases))
+      it(`${what}: ${found ?? 'ok'}`, async () => {
+        const health = await healthOf(...faults);
+        assert.deepEqual([health.fault?.found, health.away], [found, away]);
+        for (const [at, fault] of faults.entries())
+          if (fault !== undefined)
+            assert.match(health.fault?.cause ?? '', new RegExp(`${entries[at]?.network}: ${fault.cause}`));
+      });
+
+    it('does not count what is no longer offered, and follows each check', async () => {
+      const faults: (RailFault | undefined)[] = [down, undefined, down];
+      const { rails, lines } = await stubs(async (at) => faults[at]);
+      lines.length = 0;
+      await rails.check();
+      const now = entries.map((entry, at) => ({ ...entry, offered: at !== 1 }));
+      rails.renew(now, () => undefined);
+      assert.deepEqual([...rails.away()], [], 'all that is offered is away');
+      assert.equal((await rails.check())?.found, 'unreachable');
+      faults[0] = undefined;
+      assert.equal((await rails.check())?.found, 'degraded');
+      assert.deepEqual([...rails.away()], [2]);
+      assert.deepEqual(
+        lines.map((line) => 'network' in line && [line.network, 'cause' in line]),
+        [
+          ['eip155:8453', true],
+          ['eip155:137', true],
+          ['eip155:8453', false],
+        ],
+      );
+    });
+
+    it('waits less than a second for a check that hangs, and asks that rail once', async () => {
+      let asked = 0;
+      const { rails } = await stubs((at) => {
+        if (at !== 1) return Promise.resolve(undefined);
+        asked += 1;
+        return new Promise(() => undefined);
+      });
+      const since = performance.now();
+      assert.equal((await rails.check())?.found, 'degraded');
+      assert.ok(performance.now() - since < 1_000);
+      await rails.check();
+      assert.deepEqual([[...rails.away()], asked], [[1], 1]);
+    });
+  });
+});
+
+describe('two chains, each with its own rail', () => {
+  const state = join(tmpdir(), `acg-two-chains-${process.pid}.json`);
+  const ends = new AsyncDisposableStack();
+  let chains: readonly [LocalChain, LocalChain];
+  let entries: readonly [X402Config, X402Config];
+  let rails: X402Rail;
+  /** Requests so far: to the node of each chain, and to the facilitator of the second. */
+  const asked = { nodes: [0, 0], facilitator: () => 0 };
+  before(async () => {
+    ends.defer(() => rmSync(state, { force: true }));
+    const [first, second] = await Promise.all([startChain(), startChain(0, state, OTHER_CHAIN_ID)]);
+    ends.adopt(first, ({ stop }) => stop());
+    ends.adopt(second, ({ stop }) => stop());
+    chains = [first, second];
+    const [near, far] = await Promise.all(
+      chains.map(({ rpcUrl }, at) =>
+        startFaultyNode(rpcUrl, () => {
+          asked.nodes[at] = (asked.nodes[at] ?? 0) + 1;
+          return 'pass';
+        }),
+      ),
+    );
+    assert.ok(near !== undefined && far !== undefined);
+    for (const node of [near, far]) ends.adopt(node, ({ stop }) => stop());
+    const official = ends.adopt(await startFacilitator(second), ({ stop }) => stop());
+    const counting = ends.adopt(await startHostileFacilitator(`eip155:${OTHER_CHAIN_ID}`), ({ stop }) => stop());
+    counting.script({
+      verify: relayTo(official.url),
+      settle: relayTo(official.url),
+      supported: relayTo(official.url),
+    });
+    asked.facilitator = () => counting.calls.length;
+    entries = [
+      entryOf(termsFor(first.token, first.chainId), {
+        rpcUrls: [near.url],
+        facilitator: { mode: 'local', privateKey: first.relayerKey },
+      }),
+      entryOf(termsFor(second.token, second.chainId), {
+        rpcUrls: [far.url],
+        facilitator: { mode: 'remote', url: counting.url, auth: { type: 'none' }, fallbacks: [] },
+      }),
+    ];
+    rails = ends.adopt(await createRails(entries, silentLog), ({ close }) => close());
+  });
+  after(() => ends.disposeAsync());
+
+  /** Buys once, and gives what the payee has afterwards and the requests that it took. */
+  const buyOn = async (at: 0 | 1) => {
+    const terms = entries[at];
+    const account = freshAccount();
+    await chains[at].mint(account.address, PRICE_UNITS);
+    const proof = await genuineProof(account, terms);
+    const [offer, nodes, facilitator] = [offerFor(terms), [...asked.nodes], asked.facilitator()];
+    assert.deepEqual(await rails.verify(proof, offer), { kind: 'valid' });
+    const settlement = await rails.settle(proof, offer, async () => undefined);
+    const reading = await rails.reconcile(proof, offer, { sentBefore: true });
+    assert.equal(await rails.sentBack?.(proof, offer), false);
+    return {
+      ends: [settlement.kind, reading.kind],
+      income: await chains[at].balanceOf(terms.payTo),
+      nodes: asked.nodes.map((now, place) => now > (nodes[place] ?? 0)),
+      facilitator: asked.facilitator() > facilitator,
+    };
+  };
+
+  it('settles each payment on its own chain, and asks neither node nor facilitator of the other', async () => {
+    assert.equal(await rails.check(), undefined);
+    const paid = ['settled', 'settled'];
+    assert.deepEqual(await buyOn(0), { ends: paid, income: PRICE_UNITS, nodes: [true, false], facilitator: false });
+    assert.deepEqual(await buyOn(1), { ends: paid, income: PRICE_UNITS, nodes: [false, true], facilitator: true });
+  });
+
+  it('takes a proof for one chain on the other for worthless', async () => {
+    const [near, far] = entries;
+    const account = freshAccount();
+    for (const chain of chains) await chain.mint(account.address, PRICE_UNITS);
+    const payload = await payloadFor(account, near);
+    const decoded = decodeProof(encodeProof({ ...payload, accepted: offerFor(far) }));
+    assert.ok(decoded.kind === 'decoded');
+    const candidate = { decoded, offer: offerFor(far), resourceUrl: RESOURCE_URL, nowMs: Date.now() };
+    const verdict = await rails.examine(candidate).checkSignature();
+    const { kind } = verdict.kind === 'unproven' ? await verdict.prove() : verdict;
+    assert.equal(kind, 'refused');
+  });
+
+  it('sells on where one chain is dead, and has it again when it is back', async () => {
+    const { port } = new URL(chains[1].rpcUrl);
+    await chains[1].stop();
+    const fault = await rails.check();
+    assert.deepEqual([fault?.found, [...rails.away()]], ['degraded', [1]]);
+    assert.match(fault?.cause ?? '', /eip155:1337: /);
+    assert.doesNotMatch(fault?.cause ?? '', /eip155:31337: /);
+    assert.deepEqual((await buyOn(0)).ends, ['settled', 'settled']);
+    const proof = await genuineProof(freshAccount(), entries[1]);
+    assert.equal((await rails.reconcile(proof, offerFor(entries[1]))).kind, 'unknown');
+    const again = ends.adopt(await startAnvil(Number(port), state, OTHER_CHAIN_ID), ({ stop }) => stop());
+    const since = performance.now();
+    assert.equal(again.rpcUrl, chains[1].rpcUrl);
+    while ((await rails.check()) !== undefined) assert.ok(performance.now() - since < BACK_WITHIN_MS, 'it stays away');
+    assert.deepEqual([...rails.away()], []);
+    assert.deepEqual((await buyOn(1)).ends, ['settled', 'settled']);
+  });
+
+  it('refuses to open on the chain of another entry', async () => {
+    const [near, far] = entries;
+    const opening = createRails([near, { ...far, rpcUrls: near.rpcUrls }], silentLog);
+    await assert.rejects(opening, /^Error: eip155:1337: .*network is 31337, not 1337/);
+  });
+});
