@@ -5,7 +5,7 @@
 
 import type { GatewayConfig } from '../config/document/config.ts';
 import { type ConfigSource, checkLoaded, type LoadedConfig, loadDocument } from '../config/load.ts';
-import { changesBetween, readSources, watchDirectories } from '../config/reload.ts';
+import { changesBetween, ENTRIES, readSources, watchDirectories } from '../config/reload.ts';
 import { ConfigError, type ConfigProblem } from '../problems/problem.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -14,6 +14,7 @@ import { warningsOf } from './route-warnings.ts';
 /** Changed keys that a log line names at most. */
 const NAMED = 20;
 const NEEDS_RESTART = 'needs a restart of the gateway; until then the configuration that is in use stays as a whole';
+const ENTRIES_NEED_RESTART = `${NEEDS_RESTART}. To stop selling for an entry, set its offered: false, which needs none, and take it out a day later, when its payments are finished`;
 
 /** How an attempt to load ended. `unchanged`: the files match the configuration in use. */
 type Reloaded = 'reloaded' | 'rejected' | 'unchanged';
@@ -66,7 +67,7 @@ export function openReloader(parts: ReloaderParts): Reloader {
     const { changed, restart } = changesBetween(document, next.document);
     if (changed.length === 0) return 'unchanged';
     checkLoaded(source, () => {
-      if (restart.length > 0) throw new ConfigError(restart.map((path) => ({ path, message: NEEDS_RESTART })));
+      if (restart.length > 0) throw new ConfigError(restart.map(problemOf));
       parts.check(next.config);
     });
     parts.use(next.config);
@@ -104,6 +105,10 @@ export function openReloader(parts: ReloaderParts): Reloader {
   }, parts.pollMs);
   watch.follow(readSources(source).files);
   return { reload, close: () => watch.close() };
+}
+
+function problemOf(path: string): ConfigProblem {
+  return { path, message: path === ENTRIES ? ENTRIES_NEED_RESTART : NEEDS_RESTART };
 }
 
 /** The problems by path, without configured values, or the error that kept it out of use. */

@@ -11,7 +11,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { memberPath } from '../problems/problem.ts';
 import { readRedisUrl } from '../store/redis/url.ts';
 import type { ConfigDocument } from './document/document.ts';
-import { isMapping, schemaAt } from './document/member.ts';
+import { isMapping, type Step, schemaAt } from './document/member.ts';
 import { configPath, type Environment } from './document/parse.ts';
 import { type ConfigSource, OVERRIDES } from './load.ts';
 
@@ -112,6 +112,8 @@ const BUT_FOR_LOGINS: Readonly<Record<string, (value: unknown) => unknown>> = {
   'storage.redis.url': withoutRedisLogin,
   'payments.x402.facilitator.fallbacks': withoutLogins,
 };
+/** An entry, or a list of them. */
+export const ENTRIES = 'payments.x402';
 
 /** The changed settings, as paths of the document; never a value. */
 interface Changes {
@@ -129,9 +131,12 @@ export function changesBetween(before: ConfigDocument, after: ConfigDocument): C
   };
 }
 
-/** The paths at which two values differ. Lists are compared as a whole. */
+/**
+ * The paths at which two values differ. Lists are compared as a whole, but for entries that are of
+ * the same tokens in the same order.
+ */
 function differing(
-  steps: readonly string[],
+  steps: readonly Step[],
   one: unknown,
   other: unknown,
   isAboveLive: boolean,
@@ -142,9 +147,21 @@ function differing(
     return [...new Set([...Object.keys(one), ...Object.keys(other)])].flatMap((name) =>
       differing([...steps, name], one[name], other[name], isLive),
     );
-  const path = steps.reduce(memberPath, '');
-  const part = BUT_FOR_LOGINS[path];
+  const path = steps.reduce<string>(memberPath, '');
+  if (path === ENTRIES && areOfSameTokens(one, other))
+    return [other].flat().flatMap((entry: unknown, index) => {
+      const at = Array.isArray(other) ? [...steps, index] : steps;
+      return differing(at, [one].flat()[index], entry, isLive);
+    });
+  const part = BUT_FOR_LOGINS[path.replace(/^payments\.x402\[\d\]/, ENTRIES)];
   return [{ path, isLive: isLive || (part !== undefined && isDeepStrictEqual(part(one), part(other))) }];
+}
+
+function areOfSameTokens(one: unknown, other: unknown): boolean {
+  const [before, after] = [one, other].map((entries) =>
+    [entries].flat().map((entry: unknown) => (isMapping(entry) ? [entry['network'], entry['asset']] : undefined)),
+  );
+  return one !== undefined && other !== undefined && isDeepStrictEqual(before, after);
 }
 
 function withoutRedisLogin(url: unknown): unknown {
