@@ -31,6 +31,41 @@ describe('acg validate', () => {
     ]);
   });
 
+  it('prints the networks and the prices of all entries', async () => {
+    const entry = (network: string, more: Changes = {}) => ({
+      ...{ network, payTo: PAYEE, facilitator: { mode: 'remote', url: 'https://facilitator.example' } },
+      ...more,
+    });
+    const { code, lines, errors } = await validate({
+      'payments.x402': [entry('base-sepolia'), entry('polygon-amoy', { currency: 'AMOY' })],
+      'resources.report.pricing': { type: 'fixed', amounts: { USDC: '0.01', AMOY: '0.02' } },
+    });
+    assert.deepEqual([code, errors], [0, '']);
+    assert.deepEqual(lines, [
+      'valid: 1 resources, 1 of them paid; x402 on eip155:84532 (testnet), eip155:80002 (testnet); store sqlite',
+      'id      method  path             price                   channels',
+      'report  GET     /reports/{city}  0.01 USDC or 0.02 AMOY  http',
+    ]);
+    const removed = await validate({
+      'payments.x402': [entry('base-sepolia'), entry('polygon-amoy', { offered: false })],
+    });
+    assert.match(removed.lines[0] ?? '', /x402 on eip155:84532 \(testnet\), eip155:80002 \(testnet, not offered\);/);
+    assert.match(removed.lines[2] ?? '', / 0\.01 USDC {2}http$/);
+  });
+
+  it('prints the accounts that need gas, with their networks where there are several', async () => {
+    const keys = [`0x${'42'.repeat(32)}`, `0x${'43'.repeat(32)}`] as const;
+    const entries = keys.map((privateKey, index) => ({
+      ...{ network: ['base-sepolia', 'polygon-amoy'][index], payTo: PAYEE, rpcUrl: NODE },
+      facilitator: { mode: 'local', privateKey },
+    }));
+    const { lines } = await validate({ ...REDIS, 'payments.x402': entries }, '--verbose');
+    for (const [index, chain] of [84_532, 80_002].entries()) {
+      const address = privateKeyToAddress(keys[index] ?? '0x').toLowerCase();
+      assert.ok(lines.includes(`relayer account, which needs gas on eip155:${chain}: ${address}`), lines.join('\n'));
+    }
+  });
+
   it('prints the account that needs gas', async () => {
     const privateKey = `0x${'42'.repeat(32)}` as const;
     const facilitator = { mode: 'local', privateKey };

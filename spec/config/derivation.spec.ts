@@ -78,6 +78,14 @@ const RICH = changed({
   limits: { rate: { perSecond: 1 }, unpaidWork: { perResource: 1 } },
 });
 
+const BASE = (changed(MAINNET)['payments'] as { readonly x402: object }).x402;
+/** Two entries, and a price in each. */
+const SEVERAL = changed({
+  ...MAINNET,
+  'payments.x402': [BASE, { network: 'polygon', payTo: PAYEE, currency: 'POL', facilitator: { mode: 'local' } }],
+  'resources.report.pricing': { type: 'fixed', amounts: { USDC: '0.01', POL: '0.02' } },
+});
+
 function pathsOf(document: unknown): readonly string[] {
   try {
     parseConfig(JSON.stringify(document), {});
@@ -91,6 +99,7 @@ function pathsOf(document: unknown): readonly string[] {
 describe('a document of which something is refused', () => {
   it('is checked to its end, whatever it is', () => {
     for (const edit of edits(RICH)) pathsOf(edit);
+    for (const edit of edits(SEVERAL)) pathsOf(edit);
   });
 
   /** Mistakes that the schema finds, one in each section. */

@@ -78,6 +78,45 @@ describe('what changed between two documents', () => {
     });
 });
 
+describe('what changed between two lists of entries', () => {
+  const entry = (network: string, more = '') =>
+    `{ network: ${network}, asset: "0x1", payTo: "0x1", facilitator: { mode: remote, url: https://one.example, fallbacks: [{ url: https://two.example, auth: { type: bearer, token: a } }] }${more} }`;
+  const [BASE_NET, POLYGON] = [entry('base'), entry('polygon')];
+  const between = (before: string, after: string) => {
+    const [one, other] = [before, after].map((x402) => read(`payments: { x402: ${x402} }`));
+    return changesBetween(one ?? assert.fail(), other ?? assert.fail());
+  };
+  const LIST = `[${BASE_NET}, ${POLYGON}]`;
+
+  for (const [rule, to, path] of [
+    ['the time to pay', `[${BASE_NET}, ${entry('polygon', ', maxTimeoutSeconds: 60')}]`, '[1].maxTimeoutSeconds'],
+    ['an entry that is not offered', `[${entry('base', ', offered: false')}, ${POLYGON}]`, '[0].offered'],
+    ['a login', `[${BASE_NET}, ${POLYGON.replace('token: a', 'token: b')}]`, '[1].facilitator.fallbacks'],
+  ] as const)
+    it(`is taken over: ${rule}`, () => {
+      assert.deepEqual(between(LIST, to), { changed: [`payments.x402${path}`], restart: [] });
+    });
+
+  for (const [rule, to, path] of [
+    ['a payee', `[${BASE_NET}, ${POLYGON.replace('payTo: "0x1"', 'payTo: "0x2"')}]`, '[1].payTo'],
+    ['an entry more', `[${BASE_NET}, ${POLYGON}, ${entry('celo')}]`, ''],
+    ['an entry less', `[${BASE_NET}]`, ''],
+    ['another order', `[${POLYGON}, ${BASE_NET}]`, ''],
+    ['another token', `[${BASE_NET}, ${POLYGON.replace('asset: "0x1"', 'asset: "0x2"')}]`, ''],
+    ['an object of another network', entry('celo'), ''],
+  ] as const)
+    it(`needs a restart: ${rule}`, () => {
+      const at = `payments.x402${path}`;
+      assert.deepEqual(between(LIST, to), { changed: [at], restart: [at] });
+    });
+
+  it('is nothing between an object and a list of it', () => {
+    assert.deepEqual(between(BASE_NET, `[${BASE_NET}]`), { changed: [], restart: [] });
+    const changed = ['payments.x402.maxTimeoutSeconds'];
+    assert.deepEqual(between(`[${BASE_NET}]`, entry('base', ', maxTimeoutSeconds: 60')), { changed, restart: [] });
+  });
+});
+
 /** Longer than any test: what is seen was seen by an event. */
 const NEVER_MS = 3_600_000;
 

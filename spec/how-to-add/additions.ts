@@ -70,9 +70,8 @@ export function createTrustingRail(transaction: string): PaymentRail {
       before(`    facilitator.mode === 'local' ||\n`, `    facilitator.mode === 'trusting' ||\n`),
       before(`  if (document.mode === 'local') return`, `  if (document.mode === 'trusting') return document;\n`),
     ),
-    'src/cli/reconcile.ts': behind(`  if (facilitator.mode === 'remote'`, ` || facilitator.mode === 'trusting'`),
-    'schemas/config.schema.json': json(({ properties }) => {
-      const facilitator = properties?.['payments']?.['properties']?.['x402']?.['properties']?.['facilitator'];
+    'schemas/config.schema.json': json(({ $defs }) => {
+      const facilitator = $defs?.['x402']?.['properties']?.['facilitator'];
       facilitator?.['properties']?.['mode']?.['enum']?.push('trusting');
       Object.assign(facilitator?.['properties'] ?? {}, {
         transaction: { description: 'a hash', markdownDescription: 'a hash', type: 'string' },

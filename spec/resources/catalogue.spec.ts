@@ -58,6 +58,19 @@ const secretive = load({
 });
 const catalogue = compileCatalogue(secretive, START);
 
+/** Three entries with these changes of the first and the second; the last has no price. */
+function severalEntries(first: Changes = {}, second: Changes = {}) {
+  const entry = (network: string, more: Changes) => {
+    const facilitator = { mode: 'remote', url: `https://${CANARY}.example` };
+    return { network, payTo: `0x${'1'.repeat(40)}`, facilitator, ...more };
+  };
+  const last = entry('arbitrum-sepolia', { assetName: 'USD Coin', currency: 'ARB' });
+  return load({
+    'payments.x402': [entry('base-sepolia', first), entry('polygon-amoy', { currency: 'AMOY', ...second }), last],
+    'resources.report.pricing': { type: 'fixed', amounts: { USDC: '0.01', AMOY: '0.02' } },
+  });
+}
+
 describe('GET /api/resources', () => {
   const { resources } = parsed(catalogue.listing) as { resources: Record<string, unknown>[] };
   it('lists resources in the shape of the interface specification', () => {
@@ -74,6 +87,15 @@ describe('GET /api/resources', () => {
     });
     assert.deepEqual(resources[0]?.['pricing'], { type: 'fixed', amount: '0.01', currency: 'USDC' });
     assert.deepEqual(resources[0]?.['paymentMethods'], ['x402']);
+  });
+  it('lists the prices in further entries as alternatives of the first', () => {
+    const asset = '0x41E94Eb019C0762f9Bfcf9Fb1E58725BfB0e7582';
+    const [entry] = parsed(compileCatalogue(severalEntries()).listing)['resources'] as Record<string, unknown>[];
+    obeys({ type: 'array', items: resourceSchema }, [entry]);
+    assert.deepEqual(entry?.['pricing'], {
+      ...{ type: 'fixed', amount: '0.01', currency: 'USDC' },
+      alternatives: [{ amount: '0.02', currency: 'AMOY', network: 'eip155:80002', asset }],
+    });
   });
   it('has the address of what is sold at its own, and of nothing else', () => {
     const changes = {
@@ -139,6 +161,37 @@ describe('GET /.well-known/agent-commerce', () => {
         mode: 'testnet',
       },
     });
+  });
+  it('names further entries beside the first, and none that is not offered', () => {
+    const document = parsed(compileCatalogue(severalEntries(), START).discovery({}));
+    obeys(discoverySchema, document);
+    assert.ok(!JSON.stringify(document).includes(CANARY));
+    const { x402 } = document['payments'] as { x402: Record<string, unknown> };
+    const [amoy, ...more] = x402['alternatives'] as Record<string, unknown>[];
+    assert.deepEqual([x402['enabled'], x402['network'], more.length], [true, 'eip155:84532', 1]);
+    assert.deepEqual(amoy, {
+      network: 'eip155:80002',
+      asset: '0x41E94Eb019C0762f9Bfcf9Fb1E58725BfB0e7582',
+      assetName: 'USDC',
+      assetVersion: '2',
+      assetDecimals: 6,
+      payTo: '0x1111111111111111111111111111111111111111',
+      maxTimeoutSeconds: 120,
+      facilitator: { mode: 'remote' },
+      mode: 'testnet',
+    });
+    const networks = (first: Changes, second: Changes) => {
+      const { payments } = parsed(compileCatalogue(severalEntries(first, second), START).discovery({}));
+      const { x402: shown } = payments as { x402: { network: string; alternatives: { network: string }[] } };
+      return [shown.network, ...shown.alternatives.map(({ network }) => network)];
+    };
+    assert.deepEqual(networks({ offered: false }, {}), ['eip155:80002', 'eip155:421614']);
+    assert.deepEqual(networks({}, { offered: false }), ['eip155:84532', 'eip155:421614']);
+  });
+  it('has no alternatives of a list of one', () => {
+    const document = parsed(compileCatalogue(load({}), START).discovery({}));
+    const { x402 } = document['payments'] as { x402: Record<string, unknown> };
+    assert.ok(!('alternatives' in x402));
   });
   it('names the parts of x402 that are not supported', () => {
     const [provider, ...more] = document['paymentProviders'] as Record<string, unknown>[];

@@ -85,6 +85,23 @@ describe('the OpenAPI document', () => {
     assert.ok(post !== undefined && '402' in post.responses);
   });
 
+  it('has the currency of the entry that the price is in', async () => {
+    const facilitator = { mode: 'remote', url: 'https://facilitator.example' };
+    const euro = { assetName: 'Euro Coin', assetVersion: '1', assetDecimals: 6, currency: 'EURC' };
+    const { paths } = await described({
+      'payments.x402': [
+        {
+          ...{ network: 'base-sepolia', asset: `0x${'2'.repeat(40)}`, payTo: `0x${'1'.repeat(40)}` },
+          ...euro,
+          facilitator,
+        },
+        { network: 'polygon-amoy', payTo: `0x${'1'.repeat(40)}`, facilitator },
+      ],
+    });
+    const { price } = (paths['/api/resources/report/invoke']?.['post']?.['x-payment-info'] ?? {}) as { price: object };
+    assert.deepEqual(price, { mode: 'fixed', currency: 'USD', amount: '0.01' });
+  });
+
   it('has the tags of a resource at its operation', async () => {
     const { paths } = await described({ [`${R}.report.tags`]: ['weather'], [`${R}.thing`]: resource({}) });
     assert.deepEqual(paths['/api/resources/report/invoke']?.['post']?.tags, ['weather']);

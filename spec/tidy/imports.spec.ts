@@ -216,6 +216,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'config/document',
     'crypto',
     'events',
+    'json',
     'mandates/ap2',
     'passthrough',
     'payments/pricing',

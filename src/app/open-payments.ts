@@ -162,7 +162,7 @@ export function openPayments(parts: PaymentParts) {
   };
 }
 
-/** The rules of a configuration that a settlement reads; of an asset without an entry the strict. */
+/** The rules that a settlement reads; the strict ones for an asset that no entry has. */
 function payeeRules(entries: readonly X402Config[]): SettlementParts['payeeRules'] {
   return (paid) => entries.find((entry) => isPaidIn(paid, entry)) ?? { payToExclusive: false, onStoreLoss: 'refuse' };
 }

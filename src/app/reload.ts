@@ -14,7 +14,7 @@ import { warningsOf } from './route-warnings.ts';
 /** Changed keys that a log line names at most. */
 const NAMED = 20;
 const NEEDS_RESTART = 'needs a restart of the gateway; until then the configuration that is in use stays as a whole';
-const ENTRIES_NEED_RESTART = `${NEEDS_RESTART}. To stop selling for an entry, set its offered: false, which needs none, and take it out a day later, when its payments are finished`;
+const ENTRIES_NEED_RESTART = `${NEEDS_RESTART}; to remove an entry, set its offered: false, which needs no restart, and take it out a day later`;
 
 /** How an attempt to load ended. `unchanged`: the files match the configuration in use. */
 type Reloaded = 'reloaded' | 'rejected' | 'unchanged';

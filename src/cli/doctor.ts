@@ -1,8 +1,7 @@
 /** `acg doctor`: looks at everything that a gateway depends on, and says what to do. */
 
 import type { Command } from 'commander';
-import type { GatewayConfig } from '../config/document/config.ts';
-import type { X402Config } from '../payments/x402/wire/settings.ts';
+import { type ConfiguredEntry, configuredEntries, type GatewayConfig } from '../config/document/config.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { checkBackend } from './doctor/backend.ts';
 import { checkCertificate } from './doctor/certificate.ts';
@@ -73,50 +72,65 @@ async function partsOf(
   catalogue: Catalogue,
   more: MoreChecks | undefined,
 ): Promise<readonly Part[]> {
-  const { storage, merchant, backend, x402 } = config;
+  const { storage, merchant, backend } = config;
   const { engine } = storage;
+  const entries = configuredEntries(config);
+  const modes = entries.map(({ x402 }) => x402.mode);
+  const mode = modes.find((one) => one !== 'local') ?? modes[0];
   const running = runningGateway(config, more !== undefined);
   const store = async (): Promise<Part> => {
-    if (engine.kind === 'redis') return (await import('./doctor/redis.ts')).checkRedis(engine, merchant.id, x402?.mode);
+    if (engine.kind === 'redis') return (await import('./doctor/redis.ts')).checkRedis(engine, merchant.id, mode);
     const { checkSqlite } = await import('./doctor/sqlite.ts');
-    return { checks: engine.kind === 'sqlite' ? checkSqlite(engine.path, x402?.mode, running.isServed) : [] };
+    return { checks: engine.kind === 'sqlite' ? checkSqlite(engine.path, mode, running.isServed) : [] };
   };
   return [
     await store(),
     {
       checks: [...checkBackend(backend), ...checkSoldPaths(config, catalogue), ...checkSecondNames(config, catalogue)],
     },
-    ...(x402 === undefined ? [] : await paymentParts(x402)),
+    ...(await Promise.all(entries.map((entry) => paymentParts(entry, labelOf(entry, entries))))).flat(),
     { checks: [running.check, checkCertificate(merchant.publicBaseUrl), ...(more?.(config, catalogue) ?? [])] },
   ];
 }
 
-async function paymentParts(x402: X402Config): Promise<readonly Part[]> {
-  const { facilitator, rpcUrls, mode } = x402;
+/** Behind the names of checks: nothing for one entry, else its network, and the asset of several. */
+function labelOf({ x402: { network, asset } }: ConfiguredEntry, entries: readonly ConfiguredEntry[]): string {
+  if (entries.length === 1) return '';
+  const isAlone = entries.filter(({ x402 }) => x402.network === network).length === 1;
+  return ` ${network}${isAlone ? '' : ` ${asset}`}`;
+}
+
+async function paymentParts(entry: ConfiguredEntry, label: string): Promise<readonly Part[]> {
+  const { facilitator, rpcUrls, mode } = entry.x402;
   const endpoints = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
   const peers = [...rpcUrls, ...endpoints.map(({ url }) => `${url}/supported`)];
-  const chain = rpcUrls.length === 0 ? undefined : (await import('./doctor/chain.ts')).checkChain(x402);
+  const chain = rpcUrls.length === 0 ? undefined : (await import('./doctor/chain.ts')).checkChain(entry);
   // A local chain makes blocks of any time.
   const blocks = chain === undefined || mode === 'local' ? {} : { newestBlockMs: chain.newestBlockMs };
-  return [
-    chain ?? WITHOUT_NODE,
+  const parts: readonly Part[] = [
+    chain ?? withoutNode(entry),
     {
       checks: [
-        ...(endpoints.length === 0 ? [] : [checkFacilitators(endpoints, x402)]),
+        ...(endpoints.length === 0 ? [] : [checkFacilitators(endpoints, entry)]),
         checkClock({ peers, ...blocks }),
       ],
     },
   ];
+  return parts.map((part) => labelled(part, label));
 }
 
-const WITHOUT_NODE: Part = {
-  checks: [
-    {
-      name: 'chain node',
-      run: async () => skipped('payments.x402.rpcUrl is missing: payments are taken by the word of the facilitator'),
-    },
-  ],
-};
+function labelled({ checks, ...part }: Part, label: string): Part {
+  const named = checks.map((check): Check => {
+    const needs = check.needs?.map((name) => `${name}${label}`);
+    return { name: `${check.name}${label}`, ...(needs === undefined ? {} : { needs }), run: () => check.run() };
+  });
+  return { ...part, checks: named };
+}
+
+function withoutNode({ at }: ConfiguredEntry): Part {
+  const run = async () => skipped(`${at}.rpcUrl is missing: payments are taken by the word of the facilitator`);
+  return { checks: [{ name: 'chain node', run }] };
+}
 
 /** Peers may quote what we sent; the longest first, because one secret may begin with another. */
 function maskerOf(secrets: readonly string[]): (finding: NamedFinding) => NamedFinding {

@@ -184,8 +184,9 @@ async function ownership({
   payToExclusive,
   facilitator,
 }: X402Config): Promise<(payment: Pick<ChainPayment, 'sender' | 'marked'>) => boolean> {
-  // `searchable` refuses a facilitator that others may use for the same payee.
-  if (payToExclusive || facilitator.mode === 'remote') return () => true;
+  if (payToExclusive) return () => true;
+  // Nothing tells; `searchable` has refused it.
+  if (facilitator.mode !== 'local') return () => false;
   const { prepareKey } = await import('../payments/x402/evm/account.ts');
   const relayer = await prepareKey(facilitator.privateKey);
   return ({ sender, marked }) => marked && sender === relayer.address;
@@ -243,7 +244,7 @@ const NOT_EXCLUSIVE =
 
 /**
  * All entries of `payments.x402`.
- * @throws ConfigError when one has no chain to ask, or nothing shows which payments are this store's
+ * @throws ConfigError when one has no chain to ask, or nothing shows which payments are ours
  */
 function searchable(config: GatewayConfig): readonly X402Config[] {
   const entries = entriesIn(config);
@@ -252,7 +253,7 @@ function searchable(config: GatewayConfig): readonly X402Config[] {
   const problems = entries.flatMap(({ rpcUrls, payToExclusive, facilitator }, index) => {
     const at = entries.length === 1 ? 'payments.x402' : `payments.x402[${index}]`;
     if (rpcUrls.length === 0) return [{ path: `${at}.rpcUrl`, message: NO_NODE }];
-    const isShared = !payToExclusive && facilitator.mode === 'remote';
+    const isShared = !payToExclusive && facilitator.mode !== 'local';
     return isShared ? [{ path: `${at}.payToExclusive`, message: NOT_EXCLUSIVE }] : [];
   });
   if (problems.length > 0) throw new ConfigError(problems);

@@ -4,11 +4,11 @@ import type { Command } from 'commander';
 import { headWarnings } from '../app/head-room.ts';
 import { aligned, routeLines } from '../app/route-table.ts';
 import { warningsOf } from '../app/route-warnings.ts';
-import type { GatewayConfig } from '../config/document/config.ts';
+import { configuredEntries, type GatewayConfig } from '../config/document/config.ts';
 import type { ConfigSource } from '../config/load.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/warnings.ts';
 import { type Catalogue, compileCatalogue } from '../resources/catalogue.ts';
-import { listedPricing, priceInWords } from '../resources/listing.ts';
+import { priceInWords } from '../resources/listing.ts';
 import { drainSeconds } from '../sidecar/lifecycle.ts';
 import { checkedStart } from './checked-start.ts';
 import { checkBackend } from './doctor/backend.ts';
@@ -39,9 +39,8 @@ async function validate(args: {
   const { also: catalogue } = checked;
   const { config } = checked.loaded;
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
-  const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
   const lines = [
-    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; store ${config.storage.engine.kind}`,
+    `valid: ${config.resources.length} resources, ${priced} of them paid; ${moneyOf(config)}; store ${config.storage.engine.kind}`,
     ...priceList(config),
     ...(args.verbose === true ? await details(checked) : []),
   ];
@@ -49,6 +48,14 @@ async function validate(args: {
   const warnings = [...warningsOf(config), ...headWarnings(config, catalogue)];
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   if (args.probe === true) await probe(config, catalogue);
+}
+
+/** Networks in the order of the entries, each once. */
+function moneyOf(config: GatewayConfig): string {
+  const places = configuredEntries(config).map(
+    ({ x402: { network, mode, offered } }) => `${network} (${mode}${offered ? '' : ', not offered'})`,
+  );
+  return places.length === 0 ? 'no payments' : `x402 on ${[...new Set(places)].join(', ')}`;
 }
 
 /** The price list: each resource with its price and channels. */
@@ -60,7 +67,7 @@ function priceList({ resources, backend: { pathPrefix } }: GatewayConfig): reado
       id,
       method,
       path.slice(pathPrefix.length),
-      priceInWords(listedPricing(pricing)),
+      priceInWords(pricing),
       exposedVia.join(', '),
     ]),
   ]);
@@ -101,11 +108,13 @@ async function probe(config: GatewayConfig, catalogue: Catalogue): Promise<void>
   }
 }
 
-/** The account that needs gas. */
-async function relayerLines({ x402 }: GatewayConfig): Promise<readonly string[]> {
-  const facilitator = x402?.facilitator;
-  if (facilitator?.mode !== 'local') return [];
-  const { prepareKey } = await import('../payments/x402/evm/account.ts');
-  const { address } = await prepareKey(facilitator.privateKey);
-  return [`relayer account, which needs gas: ${address}`];
+/** The accounts that need gas. */
+async function relayerLines(config: GatewayConfig): Promise<readonly string[]> {
+  const lines = configuredEntries(config).map(async ({ x402: { facilitator, network } }) => {
+    if (facilitator.mode !== 'local') return [];
+    const { prepareKey } = await import('../payments/x402/evm/account.ts');
+    const { address } = await prepareKey(facilitator.privateKey);
+    return [`relayer account, which needs gas${config.alternatives.length > 0 ? ` on ${network}` : ''}: ${address}`];
+  });
+  return (await Promise.all(lines)).flat();
 }

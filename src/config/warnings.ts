@@ -6,7 +6,7 @@ import { publishedPatternWarnings, unsentInput } from '../resources/check.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { staysWhole, toolInput, toolNames } from '../resources/tool-form.ts';
 import { routerNotation } from '../resources/url-template.ts';
-import type { GatewayConfig } from './document/config.ts';
+import { type ConfiguredEntry, configuredEntries, type GatewayConfig } from './document/config.ts';
 import { isLoopbackUrl } from './document/endpoints.ts';
 import { STRONG_TOKEN_LENGTH } from './sections/keys.ts';
 import { MAKE_A_KEY, SEALING_KEYS } from './sections/storage.ts';
@@ -91,15 +91,17 @@ function* cardWarnings({ protocols, resources }: GatewayConfig) {
 }
 
 /** Warns of facilitators, nodes and addresses that are accepted and seldom meant. */
-function* paymentWarnings({ merchant, x402 }: GatewayConfig) {
-  if (x402 === undefined) return;
-  const { facilitator, rpcUrls, mode } = x402;
-  const asked = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
-  for (const [place, one] of asked.entries())
-    yield* facilitatorWarnings(one, `payments.x402.facilitator${place === 0 ? '' : `.fallbacks[${place - 1}]`}`, mode);
-  if (rpcUrls.some(isInClear))
-    yield 'payments.x402.rpcUrl: plain http, so answers about payments can be changed on the way; use https';
-  if (isInClear(merchant.publicBaseUrl))
+function* paymentWarnings(config: GatewayConfig) {
+  const { merchant, x402 } = config;
+  for (const { at, x402: entry } of configuredEntries(config)) {
+    const { facilitator, rpcUrls, mode } = entry;
+    const asked = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
+    for (const [place, one] of asked.entries())
+      yield* facilitatorWarnings(one, `${at}.facilitator${place === 0 ? '' : `.fallbacks[${place - 1}]`}`, mode);
+    if (rpcUrls.some(isInClear))
+      yield `${at}.rpcUrl: plain http, so answers about payments can be changed on the way; use https`;
+  }
+  if (x402 !== undefined && isInClear(merchant.publicBaseUrl))
     yield 'merchant.publicBaseUrl: plain http, so proofs and answers can be read and changed on the way; use https';
 }
 
@@ -168,15 +170,20 @@ export function mandatesSummary({
   return `ap2 mandates for ${asking} of ${resources.length} resources (issuers: ${ap2.issuers.length})`;
 }
 
-/** Says how a payment ends that the chain shows and the store has lost. */
-export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string {
-  if (x402 === undefined) return 'no payments';
-  const { onStoreLoss, payToExclusive, rpcUrls, facilitator } = x402;
+/** Says how a payment ends that the chain shows and the store has lost; several entries apart. */
+export function storeLossSummary(config: Pick<GatewayConfig, 'x402' | 'alternatives'>): string {
+  const entries = configuredEntries(config);
+  const [first, ...others] = entries.map(lostPayments);
+  if (first === undefined) return 'no payments';
+  if (others.length === 0) return first;
+  return entries.map(({ at }, index) => `${at}: ${[first, ...others][index]}`).join('; ');
+}
+
+function lostPayments({ at, x402: { onStoreLoss, payToExclusive, rpcUrls, facilitator } }: ConfiguredEntry): string {
   if (onStoreLoss === 'refuse') return 'refused with 409 (onStoreLoss: refuse)';
   if (rpcUrls.length === 0) return 'refused with 409, because there is no rpcUrl to ask the chain through';
   if (payToExclusive) return 'delivered once, because payTo is this store’s alone (payToExclusive: true)';
-  const advice =
-    'a merchant with one store, who sells nothing else for this payTo, sets payments.x402.payToExclusive: true';
+  const advice = `a merchant with one store, who sells nothing else for this payTo, sets ${at}.payToExclusive: true`;
   return facilitator.mode === 'local'
     ? `delivered once to the buyer whose token is in the calldata of our transaction, else refused with 409; ${advice}`
     : `refused with 409, because another store or seller may use payTo; ${advice}`;

@@ -58,6 +58,7 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
   const bazaar = new Map<string, BazaarForms>();
   const compile = createCompiler();
   const tools = toolNames(config.resources.filter(({ exposedVia }) => exposedVia.includes('mcp')).map(({ id }) => id));
+  const entries = config.x402 === undefined ? [] : [config.x402, ...config.alternatives];
   for (const resource of config.resources) {
     const reading = readTemplate(resource.backend.path);
     if (!reading.ok) {
@@ -67,7 +68,7 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
     const { template } = reading;
     const sent = resource.inputSchema && sendable(resource.inputSchema, resource.backend, template);
     const inputSchema = sent === undefined ? EMPTY_INPUT : closeSchema(sent.schema);
-    const entry = listedResource(resource, inputSchema);
+    const entry = listedResource(resource, inputSchema, entries);
     listed.push(entry);
     const compiled = compileResource(resource, { inputSchema, template, omitted: sent?.omitted ?? NONE }, compile);
     const forms =

@@ -198,7 +198,7 @@ function isCurrent(published: AdapterHealth | undefined, current: AdapterHealth)
 
 /** Everything but the adapters, field by field: no internal URL and no token is published. */
 function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>> {
-  const { merchant, protocols, storage, x402 } = config;
+  const { merchant, protocols, storage, x402, alternatives } = config;
   const { ap2 } = config.authorization;
   const mount = ({ enabled, mountPath }: { readonly enabled: boolean; readonly mountPath: string }) => ({
     enabled,
@@ -217,7 +217,7 @@ function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>
     paymentProviders: x402 === undefined ? [] : [x402Provider(config)],
     authorizationProviders: ap2 === undefined ? [] : [AP2_PROVIDER],
     store: STORES[storage.engine.kind],
-    payments: x402 === undefined ? {} : { x402: publicPayments(x402) },
+    payments: publicPayments(x402 === undefined ? [] : [x402, ...alternatives]),
     ...(ap2 === undefined ? {} : { authorization: { ap2: publicMandates(ap2, merchant.publicBaseUrl) } }),
   };
 }
@@ -237,9 +237,15 @@ function publicMandates(
   };
 }
 
-function publicPayments(x402: X402Config): Readonly<Record<string, unknown>> {
+/** The entries that are offered: the first as the specification has it, others beside it. */
+function publicPayments(entries: readonly X402Config[]): Readonly<Record<string, unknown>> {
+  const [first, ...others] = entries.filter(({ offered }) => offered).map(publicEntry);
+  if (first === undefined) return {};
+  return { x402: { enabled: true, ...first, ...(others.length > 0 ? { alternatives: others } : {}) } };
+}
+
+function publicEntry(x402: X402Config): Readonly<Record<string, unknown>> {
   return {
-    enabled: true,
     network: x402.network,
     asset: x402.asset,
     assetName: x402.assetName,

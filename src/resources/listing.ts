@@ -1,10 +1,22 @@
 /** The public form of a resource, which the list, MCP tools and A2A skills are made from. */
 
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
-import type { Pricing } from '../payments/pricing/amount.ts';
+import { type Pricing, pricesOf, priceText } from '../payments/pricing/amount.ts';
 import type { ChoiceRule, Measure, PriceRule, QuoteRule, TierRule, UnitRule } from '../payments/pricing/by-input.ts';
+import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { Resource } from './resource.ts';
 import type { ResourceConfig } from './settings.ts';
+
+interface ListedPrice {
+  readonly amount: string;
+  readonly currency: string;
+}
+
+/** A price in a further asset or network. */
+interface ListedAlternative extends ListedPrice {
+  readonly network: string;
+  readonly asset: string;
+}
 
 /** An entry of GET /api/resources (interface specification, part 2), without backend details. */
 export interface ListedResource {
@@ -28,17 +40,28 @@ export interface ListedResource {
 /** A public price. `amount`: the lowest where `by` is there. */
 export type ListedPricing =
   | { readonly type: 'free' }
-  | { readonly type: 'fixed'; readonly amount: string; readonly currency: string; readonly by?: ListedRule };
+  | (ListedPrice & {
+      readonly type: 'fixed';
+      readonly alternatives?: readonly ListedAlternative[];
+      readonly by?: ListedRule;
+    });
 
 /** How a price follows the input, as configured, with the measure. `unit.amount`: of one unit. */
-export type ListedRule =
+type ListedRule =
   | { readonly unit: Omit<UnitRule, 'kind'> }
   | { readonly tier: Omit<TierRule, 'kind'> }
   | { readonly choice: Omit<ChoiceRule, 'kind'> }
   | { readonly quote: Pick<QuoteRule, 'min' | 'max'> };
 
-/** Built field by field, never by spreading configuration. `inputSchema`: the closed form. */
-export function listedResource(resource: ResourceConfig, inputSchema: JsonObject): ListedResource {
+/**
+ * Built field by field, never by spreading configuration. `inputSchema`: the closed form.
+ * `entries`: of `payments.x402`.
+ */
+export function listedResource(
+  resource: ResourceConfig,
+  inputSchema: JsonObject,
+  entries: readonly Pick<X402Config, 'network' | 'asset'>[],
+): ListedResource {
   return {
     id: resource.id,
     name: resource.name,
@@ -46,7 +69,7 @@ export function listedResource(resource: ResourceConfig, inputSchema: JsonObject
     inputSchema,
     ...(resource.outputSchema === undefined ? {} : { outputSchema: resource.outputSchema }),
     method: resource.backend.method,
-    pricing: listedPricing(resource.pricing),
+    pricing: listedPricing(resource.pricing, entries),
     exposedVia: resource.exposedVia,
     ...(resource.address === undefined ? {} : { address: resource.address }),
     ...(resource.labels.tags === undefined ? {} : { tags: resource.labels.tags }),
@@ -55,14 +78,24 @@ export function listedResource(resource: ResourceConfig, inputSchema: JsonObject
   };
 }
 
-export function listedPricing(pricing: Pricing): ListedPricing {
+function listedPricing(pricing: Pricing, entries: readonly Pick<X402Config, 'network' | 'asset'>[]): ListedPricing {
   if (pricing.type === 'free') return { type: 'free' };
+  const alternatives = (pricing.others ?? []).flatMap(({ amount, currency, entry = 0 }) => {
+    const found = entries[entry];
+    return found === undefined ? [] : [{ amount, currency, network: found.network, asset: found.asset }];
+  });
   const { amount, currency, by } = pricing;
-  return { type: 'fixed', amount, currency, ...(by === undefined ? {} : { by: listedRule(by) }) };
+  return {
+    type: 'fixed',
+    amount,
+    currency,
+    ...(alternatives.length > 0 ? { alternatives } : {}),
+    ...(by === undefined ? {} : { by: listedRule(by) }),
+  };
 }
 
 /** The path of a quote is the backend's own. */
-function listedRule(rule: PriceRule): ListedRule {
+export function listedRule(rule: PriceRule): ListedRule {
   switch (rule.kind) {
     case 'unit': {
       const { pointer, of, amount, min, max } = rule;
@@ -77,11 +110,15 @@ function listedRule(rule: PriceRule): ListedRule {
   }
 }
 
-/** Such as `0.01 USDC for each item of /items, at least 0.01, at most 1`. */
-export function priceInWords(pricing: ListedPricing): string {
+/** The price for a reader, with those in other entries that differ; `free` for no price. */
+export function priceInWords(pricing: Pricing): string {
   if (pricing.type === 'free') return 'free';
-  const { amount, currency, by } = pricing;
-  if (by === undefined) return `${amount} ${currency}`;
+  const { currency, by } = pricing;
+  return by === undefined ? priceText(pricesOf(pricing)) : ruleInWords(listedRule(by), currency);
+}
+
+/** Such as `0.01 USDC for each item of /items, at least 0.01, at most 1`. */
+function ruleInWords(by: ListedRule, currency: string): string {
   if ('unit' in by) {
     const { unit } = by;
     const each = `${unit.amount} ${currency} for each${NOUNS[unit.of]} of ${unit.pointer}`;
@@ -116,8 +153,14 @@ export function describedWithPrice(
   if (pricing.type === 'free' && mandate === '') return description;
   const sentence = /[.!?]$/.test(description) ? description : `${description}.`;
   const perCall = pricing.type === 'fixed' && pricing.by === undefined ? ' per call' : '';
-  const price = pricing.type === 'free' ? '' : ` Costs ${priceInWords(pricing)}${perCall}${pay}.`;
+  const price = pricing.type === 'free' ? '' : ` Costs ${listedPriceText(pricing)}${perCall}${pay}.`;
   return `${sentence}${price}${mandate}`;
+}
+
+/** The price for a reader, with the alternatives that differ from it. */
+function listedPriceText(pricing: Extract<ListedPricing, { type: 'fixed' }>): string {
+  const { currency, alternatives = [], by } = pricing;
+  return by === undefined ? priceText([pricing, ...alternatives]) : ruleInWords(by, currency);
 }
 
 export function asksForMandate({ authorization }: Pick<ListedResource, 'authorization'>): boolean {

@@ -105,8 +105,9 @@ function pathsOf(all: readonly Described[], settings: CatalogueSettings): Paths 
 }
 
 /** The members that the operations of a resource share. */
-function operationOf(listed: ListedResource, config: ResourceConfig, settings: CatalogueSettings): JsonObject {
-  const { id, name, outputSchema, pricing, tags = [] } = listed;
+function operationOf(listed: ListedResource, resource: ResourceConfig, settings: CatalogueSettings): JsonObject {
+  const { id, name, outputSchema, tags = [] } = listed;
+  const { mimeType, pricing } = resource;
   const schema =
     outputSchema === undefined ? {} : { schema: embedded(outputSchema, `${schemaUrl(id, settings)}/output`) };
   const refused = { description: 'The input does not fit; the body says what would' };
@@ -115,9 +116,9 @@ function operationOf(listed: ListedResource, config: ResourceConfig, settings: C
     description: describedWithPrice(listed),
     ...(tags.length === 0 ? {} : { tags }),
     security: [],
-    ...(config.pricing.type === 'free' ? {} : { 'x-payment-info': paymentInfo(config.pricing, settings) }),
+    ...(pricing.type === 'free' ? {} : { 'x-payment-info': paymentInfo(pricing, settings) }),
     responses: {
-      '200': { description: 'The answer', content: { [config.mimeType]: schema } },
+      '200': { description: 'The answer', content: { [mimeType]: schema } },
       '400': refused,
       ...(pricing.type === 'free'
         ? {}
@@ -128,9 +129,10 @@ function operationOf(listed: ListedResource, config: ResourceConfig, settings: C
 
 /** Catalogues read prices in a currency; a token has no currency code, so USDC is shown as USD. */
 function paymentInfo(
-  { amount, currency, by }: Extract<Pricing, { type: 'fixed' }>,
-  { x402 }: CatalogueSettings,
+  { amount, currency, entry = 0, by }: Extract<Pricing, { type: 'fixed' }>,
+  { x402: first, alternatives }: CatalogueSettings,
 ): JsonObject {
+  const x402 = entry === 0 ? first : alternatives[entry - 1];
   const isUsdc = x402 !== undefined && KNOWN_NETWORKS.get(x402.network)?.usdc?.address === x402.asset;
   const code = isUsdc ? 'USD' : currency;
   const price =

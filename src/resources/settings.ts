@@ -22,6 +22,7 @@ export interface CatalogueSettings {
       readonly a2a: { readonly enabled: boolean; readonly mountPath: string };
     };
   readonly x402: X402Config | undefined;
+  readonly alternatives: readonly X402Config[];
   readonly authorization: { readonly ap2: PublicMandateSettings | undefined };
   readonly resources: readonly ResourceConfig[];
   /** Undefined: nothing is signed for buyers. */

@@ -41,7 +41,7 @@ export function readableLine(line: string, { colour, sold }: LineStyle): string 
   return [[timeOf(entry), 'dim'] as const, ...pieces].map(shown).join('  ').trimEnd();
 }
 
-/** Such as `0.01 USDC`, `at least 0.01 USDC` where it follows the input; undefined for what is free. */
+/** Such as `0.01 USDC`, or `at least 0.01 USDC` by input; undefined for what is free. */
 function priceOf(id: unknown, sold: Sold | undefined): string | undefined {
   const pricing = sold?.resources.find((resource) => resource.id === id)?.pricing;
   if (pricing?.type !== 'fixed') return undefined;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { checkChain } from '../../../src/cli/doctor/chain.ts';
@@ -29,7 +30,53 @@ async function found(x402: ConfigObject) {
 }
 
 const but = (changed: Readonly<Record<string, string>>) => ({ ...healthy, ...changed });
+const AWAY = { mode: 'remote', url: 'http://127.0.0.1:1' };
+/** Checks of each entry, by their names where there is one. */
+const OF_ENTRY: ReadonlySet<string> = new Set(['chain node', 'chain head', 'asset', 'facilitator', 'clock']);
+/** The entry of the world as it is written. */
+async function firstEntry(): Promise<ConfigObject> {
+  const document = JSON.parse(readFileSync(await world.configured(), 'utf8')) as { payments: { x402: ConfigObject } };
+  return document.payments.x402;
+}
 const BEHIND_NODE = { 'chain head': 'SKIP', asset: 'SKIP' };
+
+describe('the checks of several entries', () => {
+  it('have the names of their networks, and tell of each by its path', async () => {
+    const { network, ...first } = await firstEntry();
+    const second = { ...first, network: 'eip155:84532', rpcUrl: 'http://127.0.0.1:1', facilitator: AWAY };
+    const { statuses, text } = await world.examined({ payments: { x402: [{ network, ...first }, second] } });
+    const { configuration, ...own } = Object.fromEntries(
+      Object.entries(healthy).map(([check, status]) => [OF_ENTRY.has(check) ? `${check} ${network}` : check, status]),
+    );
+    const others = { 'chain node': 'FAIL', 'chain head': 'SKIP', asset: 'SKIP', facilitator: 'FAIL', clock: 'SKIP' };
+    assert.deepEqual(statuses, {
+      ...{ configuration, ...own },
+      ...Object.fromEntries(Object.entries(others).map(([check, status]) => [`${check} eip155:84532`, status])),
+    });
+    assert.match(text, /^FAIL chain node eip155:84532: .*correct payments\.x402\[1\]\.rpcUrl or rpcUrls$/m);
+    assert.match(text, /^FAIL facilitator eip155:84532: .*under payments\.x402\[1\]\.facilitator\.fallbacks$/m);
+  });
+
+  it('of one network have the address of the asset too', async () => {
+    const { asset, ...first } = await firstEntry();
+    const other = `0x${'5'.repeat(40)}`;
+    const { statuses } = await world.examined({
+      payments: {
+        x402: [
+          { asset, ...first },
+          { ...first, asset: other },
+        ],
+      },
+    });
+    assert.deepEqual(
+      Object.entries(statuses).filter(([check]) => check.startsWith('asset ')),
+      [
+        [`asset eip155:31337 ${String(asset)}`, 'PASS'],
+        [`asset eip155:31337 ${other}`, 'FAIL'],
+      ],
+    );
+  });
+});
 
 describe('the checks of the chain', () => {
   it('a node that is away, or of another chain, skips what it would tell', async () => {
@@ -78,7 +125,7 @@ describe('the checks of the chain', () => {
       ['testnet', 600_000, 'WARN'],
       ['local', 600_000, 'PASS'],
     ] as const) {
-      const part = checkChain({ ...x402, mode }, () => Date.now() + lateMs);
+      const part = checkChain({ at: 'payments.x402', x402: { ...x402, mode } }, () => Date.now() + lateMs);
       const findings = await runChecks(part.checks, () => undefined);
       await part.close?.();
       const head = findings.filter(({ check }) => check === 'chain head');

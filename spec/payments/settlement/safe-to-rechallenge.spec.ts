@@ -60,10 +60,7 @@ describe('the sources that write a 402', () => {
       .toSorted();
 
   it('only pipeline/middleware/challenge.ts asks for payment, and the response writer that notes outcomes passes it on', () => {
-    assert.deepEqual(using(/\.paymentRequired\(/), [
-      'src/pipeline/call.ts',
-      'src/pipeline/middleware/challenge.ts',
-    ]);
+    assert.deepEqual(using(/\.paymentRequired\(/), ['src/pipeline/call.ts', 'src/pipeline/middleware/challenge.ts']);
     const noting = sources.find(({ file }) => file === 'src/pipeline/call.ts')?.text ?? '';
     assert.equal(noting.match(/\.paymentRequired\(/g)?.length, 1);
     assert.match(
@@ -74,10 +71,7 @@ describe('the sources that write a 402', () => {
 
   it('only a response writer writes the status, and no failure is thrown that has it', () => {
     const status = /\b402\s*,|(?:status(?:Code)?\s*[(=]\s*|writeHead\(\s*)402\b/;
-    assert.deepEqual(using(status), [
-      'src/adapters/http/response-writer.ts',
-      'src/errors.ts',
-    ]);
+    assert.deepEqual(using(status), ['src/adapters/http/response-writer.ts', 'src/errors.ts']);
     assert.deepEqual(using(/GatewayError\(\s*'(?:PAYMENT_REQUIRED|PAYMENT_INVALID)'/), []);
   });
 

@@ -14,6 +14,7 @@ import {
   proofDigest,
   type Unproven,
 } from '../../../src/payments/x402/verify/verify.ts';
+import type { FixedPricing } from '../../../src/payments/x402/wire/challenge.ts';
 import { type Agreed, compileOffers, type Offer, type Offers } from '../../../src/payments/x402/wire/offers.ts';
 import { BUYER_TOKEN, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import type { Proof } from '../../../src/payments/x402/wire/types.ts';
@@ -108,7 +109,6 @@ describe('the proof of a known payment', () => {
       unproven,
       tokens: tokensUnder(),
       replaced: createReplacedOffers(),
-      assetDecimals: 6,
       blockedPayers,
     };
     const known = { record: { payId, ...record } as PaymentRecord, proof: decoded, agreed };
@@ -177,12 +177,14 @@ function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...s
   const verifier = createProofVerifier(examine, { ...parts, tokens: tokensUnder(secrets, now) }, now);
   return {
     replaced,
-    async verdictOn(proof: string, offer: Offer) {
-      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network', () => BIND);
+    async verdictOn(proof: string, offer: Offer, bind = BIND) {
+      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network', () => bind);
       if (verdict.kind !== 'genuine') return verdict.kind === 'refused' ? verdict.reason : verdict.kind;
       const { agreed, refusal, token } = verdict;
       return { paid: agreed.requirements.amount, shown: agreed.amount, refusal, names: (token?.genuineForMs ?? 0) > 0 };
     },
+    priceShown: (proof: string, lowest: Offer, bind = BIND) =>
+      verifier.priceShown({ kind: 'header', value: proof }, lowest, bind),
     /** Whether the call of a proof is settled after the backend, or why it is refused. */
     async orderOf(proof: string, offer: Offer) {
       const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network', () => BIND);
@@ -203,7 +205,13 @@ function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...s
 async function proofFor(
   offer: Pick<Offer, 'requirements' | 'resourceUrl' | 'issueToken'>,
   nowMs: number,
-  changes: { token?: string | undefined; value?: string; leftSeconds?: number; illegible?: true } = {},
+  changes: {
+    token?: string | undefined;
+    value?: string;
+    leftSeconds?: number;
+    illegible?: true;
+    terms?: typeof x402;
+  } = {},
 ) {
   const { requirements } = offer;
   const validBefore = String(Math.floor(nowMs / 1_000) + (changes.leftSeconds ?? 600));
@@ -215,7 +223,7 @@ async function proofFor(
     resource: { url: offer.resourceUrl },
     accepted: requirements,
     payload: {
-      signature: changes.illegible ? 'illegible' : await sign(account, authorization, x402),
+      signature: changes.illegible ? 'illegible' : await sign(account, authorization, changes.terms ?? x402),
       authorization,
     },
     ...(token === undefined ? {} : { extensions: { [BUYER_TOKEN]: { info: { token } } } }),
@@ -472,5 +480,156 @@ describe('a refused proof whose token names an answer that waits', () => {
     const plain = offer.issueToken(undefined);
     for (const other of [undefined, plain, `${plain}${token.slice(plain.length)}`])
       assert.equal(await answerAfter(await proofFor(offer, nowMs, { token: other, value: '1' })), undefined);
+  });
+});
+
+/** The offer of one resource with this pricing. */
+function soldAt(pricing: FixedPricing, nowMs: number, alternatives: readonly (typeof x402)[] = []): Offers {
+  const report = { id: 'report', name: 'report', description: undefined, mimeType: 'application/json' };
+  const resources = [{ ...report, backend: { timeoutMs: 10_000 }, pricing }];
+  const config = { merchant: { publicBaseUrl: BASE }, resources, x402, alternatives };
+  return compileOffers(
+    config,
+    tokensUnder(['one'], () => nowMs),
+  );
+}
+
+describe('a proof for one of several offers', () => {
+  const nowMs = 1_800_000_000_000;
+  const fine = { ...termsFor(undefined, 2), assetDecimals: 18 };
+  const euro = termsFor(undefined, 3);
+  /** USDC on two chains of which one has 18 decimals, and a euro on a third. */
+  const offerAt = (dollars: bigint, euros: bigint): Offers => {
+    const others = [
+      { amount: '', currency: 'TUSD', units: dollars * 10n ** 12n, entry: 1 },
+      { amount: '', currency: 'TEUR', units: euros, entry: 2 },
+    ];
+    const pricing = { type: 'fixed', amount: '', currency: 'TUSD', units: dollars, others } as const;
+    return soldAt(pricing, nowMs, [fine, euro]);
+  };
+  const [before, after] = [offerAt(10_000n, 9_000n), offerAt(20_000n, 8_000n)];
+  /** Examines each proof in the network that its offer has. */
+  const verifierOf = (replaced = createReplacedOffers(() => nowMs)) => {
+    const parts = { unproven: createUnprovenSignatures(), replaced, blockedPayers };
+    const examiners = new Map([x402, fine, euro].map((terms) => [terms.network, terms]));
+    const anyExamine: typeof examine = (candidate) => {
+      const terms = examiners.get(candidate.offer.network) ?? assert.fail(candidate.offer.network);
+      return createExaminer({ terms, recover, ...CHECKED_HERE })(candidate);
+    };
+    return createProofVerifier(anyExamine, { ...parts, tokens: tokensUnder(['one'], () => nowMs) }, () => nowMs);
+  };
+  const inAsset = (offers: Offers, index: number, changes: object = {}) => {
+    const offer = of(offers);
+    const { requirements } = [offer, ...offer.others][index] ?? assert.fail('no such offer');
+    return { ...offer, requirements: { ...requirements, ...changes } };
+  };
+  const terms = [x402, fine, euro] as const;
+  const verdictOn = async (
+    offer: ReturnType<typeof inAsset>,
+    index: 0 | 1 | 2,
+    present: Offers,
+    verifier = verifierOf(),
+    changes: { readonly token?: undefined } = {},
+  ) => {
+    const value = await proofFor(offer, nowMs, { terms: terms[index], ...changes });
+    const verdict = await verifier.verify({ kind: 'header', value }, of(present), 'network', () => BIND);
+    if (verdict.kind !== 'genuine') return verdict.kind === 'refused' ? verdict.reason : verdict.kind;
+    const { network, amount } = verdict.agreed.requirements;
+    return `${amount} on ${network}`;
+  };
+
+  for (const [index, paid] of [
+    `10000 on ${x402.network}`,
+    '10000000000000000 on eip155:2',
+    '9000 on eip155:3',
+  ].entries())
+    it(`pays what it accepts: ${paid}`, async () => {
+      assert.equal(await verdictOn(inAsset(before, index), index as 0 | 1 | 2, before), paid);
+    });
+
+  it('that was replaced is accepted with its token, in another asset of its currency too', async () => {
+    assert.equal(await verdictOn(inAsset(before, 0), 0, after), `10000 on ${x402.network}`);
+    assert.equal(await verdictOn(inAsset(before, 1), 1, after), '10000000000000000 on eip155:2');
+  });
+
+  it('that was replaced in another currency is known to the process that made it alone', async () => {
+    assert.equal(await verdictOn(inAsset(before, 2), 2, after), 'invalid_payment_requirements');
+    const replaced = createReplacedOffers(() => nowMs);
+    replaced.replace(before, after);
+    assert.equal(
+      await verdictOn(inAsset(before, 2), 2, after, verifierOf(replaced), { token: undefined }),
+      '9000 on eip155:3',
+    );
+  });
+
+  it('is never paid in one asset at the number of another, and never rounded', async () => {
+    for (const [index, amount] of [
+      [1, '10000'],
+      [1, '9999999999999999'],
+      [2, '10000'],
+    ] as const)
+      assert.equal(
+        await verdictOn(inAsset(before, index, { amount }), index, after),
+        'invalid_payment_requirements',
+        `${amount} in ${index}`,
+      );
+  });
+
+  it('with the network of one and the signature for another is refused', async () => {
+    assert.equal(await verdictOn(inAsset(before, 1), 0, before), 'invalid_exact_evm_payload_signature');
+    assert.equal(await verdictOn(inAsset(before, 0, { network: 'eip155:2' }), 1, before), 'invalid_network');
+  });
+
+  it('in an asset that is offered no more is known to the process that offered it', async () => {
+    const one = soldAt({ type: 'fixed', amount: '0.01', currency: 'TUSD', units: 10_000n }, nowMs);
+    assert.equal(await verdictOn(inAsset(before, 1), 1, one), 'invalid_network');
+    const replaced = createReplacedOffers(() => nowMs);
+    replaced.replace(before, one);
+    assert.equal(await verdictOn(inAsset(before, 1), 1, one, verifierOf(replaced)), '10000000000000000 on eip155:2');
+  });
+});
+
+describe('a proof for a price that follows the input', () => {
+  const nowMs = 1_800_000_000_000;
+  const OTHER = 'a1'.repeat(32);
+  const rule = { kind: 'quote', method: 'POST', path: '/price', min: '0.01', max: '2' } as const;
+  const offered = (by?: typeof rule): Offers =>
+    soldAt({ type: 'fixed', amount: '0.01', currency: 'TUSD', units: 10_000n, ...(by && { by }) }, nowMs);
+  const lowest = of(offered(rule));
+  const at = (units: bigint): Offer => lowest.byInput?.at(units) ?? assert.fail('no price by input');
+  const cheap = at(20_000n);
+  const proofOf = (offer: Offer, bind: string | undefined) => proofFor(offer, nowMs, { token: offer.issueToken(bind) });
+  const wrong = 'invalid_payment_requirements';
+
+  it('is shown by its token for its own input, while its 402 lasts', async () => {
+    const process = createProcess({ nowMs });
+    const proof = await proofOf(cheap, BIND);
+    assert.equal(process.priceShown(proof, lowest), 20_000n);
+    assert.equal(process.priceShown(proof, lowest, OTHER), undefined);
+    assert.equal(createProcess({ nowMs: nowMs + 121_000 }).priceShown(proof, lowest), undefined);
+    assert.equal(createProcess({ nowMs }, ['two']).priceShown(proof, lowest), undefined);
+  });
+
+  it('buys at the price of then, and no other input', async () => {
+    const process = createProcess({ nowMs });
+    const proof = await proofOf(cheap, BIND);
+    assert.equal(Object(await process.verdictOn(proof, at(50_000n))).paid, '20000');
+    assert.equal(await process.verdictOn(proof, at(50_000n), OTHER), wrong);
+  });
+
+  it('of a 402 without an input, or with a token of its own making, shows no price', async () => {
+    for (const bind of [undefined, 'f'.repeat(64)])
+      assert.equal(await createProcess({ nowMs }).verdictOn(await proofOf(lowest, bind), at(50_000n)), wrong);
+    const changed = { ...cheap, requirements: { ...cheap.requirements, amount: '19999' } };
+    assert.equal(await createProcess({ nowMs }).verdictOn(await proofOf(changed, BIND), at(50_000n)), wrong);
+  });
+
+  it('holds for its own input where the price is the same for all by now', async () => {
+    const process = createProcess({ nowMs });
+    process.replaced.replace(offered(rule), offered());
+    const dear = of(offersFor({ report: '5' }, () => nowMs));
+    assert.equal(await process.verdictOn(await proofFor(lowest, nowMs, { token: undefined }), dear), wrong);
+    assert.equal(Object(await process.verdictOn(await proofOf(cheap, BIND), dear)).paid, '20000');
+    assert.equal(await process.verdictOn(await proofOf(cheap, BIND), dear, OTHER), wrong);
   });
 });

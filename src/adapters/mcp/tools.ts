@@ -122,7 +122,7 @@ function annotationsOf({ method, pricing }: ListedResource): JsonObject {
   };
 }
 
-/** Members that the client of Cloudflare's agents reads: one price, so none that follows the input. */
+/** Members that the client of Cloudflare's agents reads, without a price that follows the input. */
 function dollarPrice({ amount, currency, by }: Extract<ListedPricing, { type: 'fixed' }>): JsonObject {
   return {
     'agents-x402/paymentRequired': true,

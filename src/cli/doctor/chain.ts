@@ -1,6 +1,7 @@
 /** The checks of the chain: its node, its newest block, the asset, and the gas of the relayer. */
 
 import { getBalance, getChainId } from 'viem/actions';
+import type { ConfiguredEntry } from '../../config/document/config.ts';
 import { checkAsset } from '../../payments/x402/chain/asset-check.ts';
 import { clientOver, createRpc, type Rpc, readHead } from '../../payments/x402/chain/node.ts';
 import { prepareKey } from '../../payments/x402/evm/account.ts';
@@ -22,15 +23,15 @@ interface ChainPart extends Part {
 }
 
 /** `now`: milliseconds since 1970. */
-export function checkChain(x402: X402Config, now: () => number = Date.now): ChainPart {
+export function checkChain({ at: setting, x402 }: ConfiguredEntry, now: () => number = Date.now): ChainPart {
   const nodes = x402.rpcUrls.map((url) => ({ rpc: createRpc(url), host: new URL(url).host }));
   const checks = nodes.flatMap(({ rpc, host }, at): readonly Check[] => {
     const number = at === 0 ? '' : ` ${at + 1}`;
     const needs = [`${NODE}${number}`];
     return [
-      { name: `${NODE}${number}`, run: () => node(rpc, x402, host) },
+      { name: `${NODE}${number}`, run: () => node(rpc, x402, host, setting) },
       { name: `chain head${number}`, needs, run: () => head(rpc, x402, now()) },
-      { name: `asset${number}`, needs, run: () => asset(rpc, x402) },
+      { name: `asset${number}`, needs, run: () => asset(rpc, x402, setting) },
       ...(at > 0 || x402.facilitator.mode !== 'local'
         ? []
         : [{ name: 'relayer gas', needs, run: () => gas(rpc, x402) }]),
@@ -44,21 +45,21 @@ export function checkChain(x402: X402Config, now: () => number = Date.now): Chai
   };
 }
 
-async function node(rpc: Rpc, { chainId, network }: X402Config, host: string): Promise<Finding> {
+async function node(rpc: Rpc, { chainId, network }: X402Config, host: string, setting: string): Promise<Finding> {
   const began = performance.now();
   let found: number;
   try {
     found = await getChainId(clientOver(rpc.call));
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown);
-    return failed(`${host} does not answer: ${why}`, 'look at the node, or correct payments.x402.rpcUrl or rpcUrls');
+    return failed(`${host} does not answer: ${why}`, `look at the node, or correct ${setting}.rpcUrl or rpcUrls`);
   }
   const took = Math.ceil(performance.now() - began);
   return found === chainId
     ? passed(`${host} is on ${network} and answers in ${took} ms`)
     : failed(
         `${host} is a node of eip155:${found}, not of ${network}`,
-        'correct payments.x402.rpcUrl, rpcUrls or network',
+        `correct ${setting}.rpcUrl, rpcUrls or network`,
       );
 }
 
@@ -71,16 +72,16 @@ async function head(rpc: Rpc, { mode }: X402Config, nowMs: number): Promise<Find
   return found(`the newest block, ${number}, is ${age} s old: the node lags or stands still`, 'use another node');
 }
 
-async function asset(rpc: Rpc, x402: X402Config): Promise<Finding | readonly Finding[]> {
+async function asset(rpc: Rpc, x402: X402Config, setting: string): Promise<Finding | readonly Finding[]> {
   const differences = await checkAsset(rpc, x402);
   if (differences.length === 0)
     return passed(`${x402.asset} is ${x402.assetName} ${x402.assetVersion} with ${x402.assetDecimals} decimals`);
   return differences.map(({ field, expected, found }) =>
     failed(
-      `payments.x402.${field}: the chain has ${found ?? 'nothing'}, the configuration ${expected}`,
+      `${setting}.${field}: the chain has ${found ?? 'nothing'}, the configuration ${expected}`,
       field === 'domainSeparator'
         ? 'correct assetName and assetVersion: every payment would fail'
-        : `correct payments.x402.${field}`,
+        : `correct ${setting}.${field}`,
     ),
   );
 }

@@ -2,7 +2,7 @@
 
 import { headWarnings } from '../../app/head-room.ts';
 import { warningsOf } from '../../app/route-warnings.ts';
-import type { GatewayConfig } from '../../config/document/config.ts';
+import { configuredEntries, type GatewayConfig } from '../../config/document/config.ts';
 import { configPath } from '../../config/document/parse.ts';
 import { ConfigError } from '../../problems/problem.ts';
 import { type Catalogue, compileCatalogue } from '../../resources/catalogue.ts';
@@ -38,8 +38,10 @@ function named(findings: readonly Finding[]): readonly NamedFinding[] {
   return findings.map((finding) => ({ check: 'configuration', ...finding }));
 }
 
-function sold(file: string, { resources, x402 }: GatewayConfig): string {
+function sold(file: string, config: GatewayConfig): string {
+  const { resources } = config;
   const priced = resources.filter(({ pricing }) => pricing.type === 'fixed').length;
-  const money = x402 === undefined ? 'no payments' : `x402 on ${x402.network}`;
+  const networks = new Set(configuredEntries(config).map(({ x402 }) => x402.network));
+  const money = networks.size === 0 ? 'no payments' : `x402 on ${[...networks].join(', ')}`;
   return `${file}: ${resources.length} resources, ${priced} of them paid; ${money}`;
 }

@@ -1,8 +1,9 @@
 /** The check of the gateway that runs here: it sells what the configuration says, to this payee. */
 
-import type { GatewayConfig } from '../../config/document/config.ts';
+import { configuredEntries, type GatewayConfig } from '../../config/document/config.ts';
 import { canonicalJson, isObject, type Json } from '../../json/json.ts';
-import { type ListedPricing, listedPricing } from '../../resources/listing.ts';
+import { type Pricing, pricesOf, priceText } from '../../payments/pricing/amount.ts';
+import { type ListedPricing, listedRule } from '../../resources/listing.ts';
 import { localAddress } from '../gateway-client.ts';
 import { bodyText, httpGet } from '../http-get.ts';
 import { visible } from '../output.ts';
@@ -73,22 +74,28 @@ function compared(config: GatewayConfig, published: Published, needed: boolean):
   );
 }
 
-function differingFacts({ merchant, x402 }: GatewayConfig, discovery: Json): readonly string[] {
-  const own: Readonly<Record<string, string | undefined>> = {
-    'merchant.id': merchant.id,
-    'payments.x402.network': x402?.network,
-    'payments.x402.asset': x402?.asset,
-    'payments.x402.payTo': x402?.payTo,
-  };
-  return Object.entries(own).flatMap(([path, expected]) => {
-    const found = memberAt(discovery, path.split('.'));
-    return found === expected ? [] : [`its ${path} is ${shown(found)}, not ${expected ?? 'missing'}`];
-  });
+function differingFacts(config: GatewayConfig, discovery: Json): readonly string[] {
+  const payments = memberAt(discovery, ['payments', 'x402']);
+  const others = memberAt(payments, ['alternatives']);
+  const published = [payments, ...(Array.isArray(others) ? others : [])];
+  const offered = configuredEntries(config).filter(({ x402 }) => x402.offered);
+  const facts: readonly (readonly [path: string, expected: string | undefined, found: Json | undefined])[] = [
+    ['merchant.id', config.merchant.id, memberAt(discovery, ['merchant', 'id'])],
+    ...Array.from({ length: Math.max(offered.length, published.length) }, (_, index) =>
+      (['network', 'asset', 'payTo'] as const).map((name) => {
+        const at = index === 0 ? 'payments.x402' : `payments.x402.alternatives[${index - 1}]`;
+        return [`${at}.${name}`, offered[index]?.x402[name], memberAt(published[index], [name])] as const;
+      }),
+    ).flat(),
+  ];
+  return facts.flatMap(([path, expected, found]) =>
+    found === expected ? [] : [`its ${path} is ${shown(found)}, not ${expected ?? 'missing'}`],
+  );
 }
 
 /** The differences in resources and prices. */
 function differingResources({ resources }: GatewayConfig, listed: ReadonlyMap<string, string>): readonly string[] {
-  const own = new Map(resources.map(({ id, pricing }) => [id, priceOf(listedPricing(pricing))]));
+  const own = new Map(resources.map(({ id, pricing }) => [id, configuredPrice(pricing)]));
   return [...new Set([...own.keys(), ...listed.keys()])].flatMap((id) => {
     const [expected, found] = [own.get(id), listed.get(id)];
     if (expected === found) return [];
@@ -104,15 +111,24 @@ function resourcesIn(document: Json): ReadonlyMap<string, string> {
     listed.filter(isObject).map(({ id = '', pricing }) => [
       String(id),
       // A gateway of another release may list any price, which then differs.
-      isObject(pricing) ? priceOf(pricing as ListedPricing) : 'unknown',
+      isObject(pricing) ? listedPrice(pricing as ListedPricing) : 'unknown',
     ]),
   );
 }
 
-function priceOf(pricing: ListedPricing): string {
+function configuredPrice(pricing: Pricing): string {
+  if (pricing.type === 'free') return 'free';
+  return priceOf(pricesOf(pricing), pricing.by && listedRule(pricing.by));
+}
+
+function listedPrice(pricing: ListedPricing): string {
   if (pricing.type !== 'fixed') return pricing.type;
-  const { amount, currency, by } = pricing;
-  return `${amount} ${currency}${by === undefined ? '' : ` by ${canonicalJson(by as unknown as Json)}`}`;
+  return priceOf([pricing, ...(pricing.alternatives ?? [])], pricing.by);
+}
+
+/** `by`: of any form. */
+function priceOf(prices: Parameters<typeof priceText>[0], by: unknown): string {
+  return priceText(prices) + (by === undefined ? '' : ` by ${canonicalJson(by as Json)}`);
 }
 
 function memberAt(document: Json | undefined, [name, ...names]: readonly string[]): Json | undefined {

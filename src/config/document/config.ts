@@ -64,3 +64,19 @@ export interface GatewayConfig {
   /** Values that must never stand in an answer or a line of the log. */
   readonly secrets: readonly string[];
 }
+
+/** An entry of `payments.x402`, and the path that messages name it by. */
+export interface ConfiguredEntry {
+  readonly at: string;
+  readonly x402: X402Config;
+}
+
+/** The entries of `payments.x402` in the merchant's order; a list of one is named as an object. */
+export function configuredEntries({
+  x402,
+  alternatives,
+}: Pick<GatewayConfig, 'x402' | 'alternatives'>): readonly ConfiguredEntry[] {
+  if (x402 === undefined) return [];
+  if (alternatives.length === 0) return [{ at: 'payments.x402', x402 }];
+  return [x402, ...alternatives].map((entry, index) => ({ at: `payments.x402[${index}]`, x402: entry }));
+}

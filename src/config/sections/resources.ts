@@ -376,19 +376,24 @@ function derivePricing(
   // The amounts of a refused rule are checked already.
   const lowest = pricing.by && { amount: by === undefined ? '1' : lowestOf(by) };
   const written = writtenPrices({ ...pricing, ...lowest }, path);
-  const known = offered.some(({ currencies }) => written.some(({ currency }) => currencies.includes(currency)))
-    ? entries
-    : offered;
-  for (const price of written.filter((one) => !known.some(({ currencies }) => currencies.includes(one.currency)))) {
-    problems.add(price.currencyAt, currencyProblem(offered));
+  // The declared currency comes before the EIP-712 name, which many tokens share.
+  const priceIn = ({ currencies }: PriceAsset): WrittenPrice | undefined =>
+    currencies.map((name) => written.find(({ currency }) => currency === name)).find((price) => price !== undefined);
+  const known = offered.some((asset) => priceIn(asset) !== undefined) ? entries : offered;
+  for (const price of written.filter((one) => !known.some((asset) => priceIn(asset) === one))) {
+    const same = known.find(({ currencies }) => currencies.includes(price.currency));
+    const other = same && priceIn(same)?.currency;
+    problems.add(
+      price.currencyAt,
+      other === undefined ? currencyProblem(offered) : `is ${other} of ${same?.at} by another name; keep one`,
+    );
     units(price, preferred);
   }
   const prices = offered.flatMap((asset): readonly Price[] => {
-    const [own, again] = written.filter(({ currency }) => asset.currencies.includes(currency));
+    const own = priceIn(asset);
     if (own === undefined) return [];
-    if (again !== undefined) problems.add(again.at, `is ${own.currency} by another name (${asset.at}); keep one`);
-    const { amount, currency } = own;
     const { entry } = asset;
+    const { amount, currency } = own;
     return [{ amount, currency, units: units(own, asset) ?? 0n, ...(entry === 0 ? {} : { entry }) }];
   });
   const [first, ...others] = prices;

@@ -22,13 +22,18 @@ export type Pricing =
       readonly settle?: 'after';
       /** Prices in further entries, in the merchant's order; absent: none. */
       readonly others?: readonly Price[];
-      /** How the price follows the input; its amounts and units are then the lowest. Absent: it does not. */
+      /** How the price follows the input: amounts and units are then the lowest. Absent: not. */
       readonly by?: PriceRule;
     });
 
 /** The prices of a call in the order in which offers have them; none for a free one. */
 export function pricesOf(pricing: Pricing): readonly Price[] {
   return pricing.type === 'free' ? [] : [pricing, ...(pricing.others ?? [])];
+}
+
+/** Prices for a reader, such as `0.01 USDC or 0.009 EURC`: equal ones on several networks once. */
+export function priceText(prices: readonly Pick<Price, 'amount' | 'currency'>[]): string {
+  return [...new Set(prices.map(({ amount, currency }) => `${amount} ${currency}`))].join(' or ');
 }
 
 /** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */

@@ -1,4 +1,4 @@
-/** Prices that follow the input: a closed set of rules, computed in integers and rounded up once. */
+/** Prices that follow the input, by a closed set of rules, in integers that are rounded up once. */
 
 import { isObject, type Json, type JsonObject } from '../../json/json.ts';
 import { AmountError, MAX_AMOUNT_LENGTH, parseAmount } from './amount.ts';
@@ -53,7 +53,7 @@ export interface QuoteRule {
 }
 
 /** The price in base units; or the member that gives none, with words for its caller. */
-export type InputPrice =
+type InputPrice =
   | { readonly kind: 'price'; readonly units: bigint }
   | { readonly kind: 'invalid'; readonly pointer: string; readonly message: string };
 

@@ -206,7 +206,7 @@ export function rememberedRefusal(
 }
 
 /** Rules of the configuration for payments that no record of this store explains. */
-export interface PayeeRules {
+interface PayeeRules {
   /**
    * True: nothing else is paid to this payee. Otherwise another store or seller may be paid there:
    * a payment counts only if this store caused its transaction, and a payment without a record only

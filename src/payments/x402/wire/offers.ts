@@ -43,8 +43,8 @@ export interface Offered extends Agreed {
   readonly upfront?: Offered;
   /** The same sale in further assets, in the merchant's order. */
   readonly others: readonly Offered[];
-  /** Present where the price follows the input: then a token counts for its own input alone. */
-  readonly byInput?: object | undefined;
+  /** How the price follows the input; absent: it is the same for all. */
+  readonly byInput?: PriceByInput | undefined;
 }
 
 /** The price of a resource in every form that an answer needs. */
@@ -59,8 +59,6 @@ export interface Offer extends Offered {
    * price in the first asset; `tokenTerms` finds it for the others.
    */
   readonly issueToken: (bind: string | undefined, answerOf?: string) => string;
-  /** How the price follows the input; absent: it is the same for all. */
-  readonly byInput?: PriceByInput | undefined;
 }
 
 /** The offers of a resource whose price follows the input. */
@@ -109,6 +107,9 @@ interface OfferParts {
 
 const NONE_AWAY: ReadonlySet<number> = new Set();
 
+/** Most offers at prices that were asked for lately; each takes some 8 kB once it has a challenge. */
+const REMEMBERED_PRICES = 1_024;
+
 /** Makes an offer for each resource with a price. `tokens` undefined: none can be paid. */
 export function compileOffers(
   config: OfferSettings,
@@ -119,75 +120,71 @@ export function compileOffers(
   const { x402, alternatives = [], merchant } = config;
   if (x402 === undefined || tokens === undefined) return offers;
   const entries = [x402, ...alternatives];
+  const termsOf = ({ entry = 0 }: Price): EntryTerms => entries[entry] ?? x402;
+  const atPrices = new RecentMap<Offer>(REMEMBERED_PRICES);
   for (const resource of config.resources) {
-    const { pricing } = resource;
+    const { id, pricing } = resource;
     if (pricing.type === 'free') continue;
-    const forms = bazaar.get(resource.id);
-    const resourceUrl = invokeUrl(merchant.publicBaseUrl, resource.id);
+    const forms = bazaar.get(id);
+    const resourceUrl = invokeUrl(merchant.publicBaseUrl, id);
     const inPlace = resource.address === undefined ? undefined : inPlaceUrls(resource.address);
-    const challengeOf = (sold: PricedResource, shown: AllAccepts): (() => ChallengeTemplate) =>
-      renewed(signer, shown, resourceUrl, (signed) =>
-        challengeFor(sold, shown, merchant.publicBaseUrl, signed, config.headRoom),
-      );
-    const offerWith = (priced: FixedPricing, isLowest = false): Offer => {
-      const inEntry = ({ amount, currency, units, entry = 0 }: Price): InEntry => {
-        const { assetDecimals: decimals, ...terms } = entries[entry] ?? x402;
+    const offerWith = (priced: FixedPricing, isLowest: boolean): Offer => {
+      const inEntry = (price: Price): InEntry => {
+        const { amount, currency, units, entry = 0 } = price;
+        const { assetDecimals: decimals, ...terms } = termsOf(price);
         const requirements = requirementsFor(units, priced.settle, terms);
         return { entry, decimals, requirements, amount, currency, resourceUrl, inPlace, others: [] };
       };
       const first = inEntry(priced);
       const others = (priced.others ?? []).map(inEntry);
       const terms = offeredTerms(resourceUrl, first.requirements);
-      const template = whichShown([first, ...others], away, (shown) =>
-        challengeOf({ ...resource, bazaar: forms, isLowest }, shown),
+      const sold = { ...resource, bazaar: forms, isLowest };
+      const challenge = whichShown([first, ...others], away, (shown) =>
+        renewed(signer, shown, resourceUrl, (signed) =>
+          challengeFor(sold, shown, merchant.publicBaseUrl, signed, config.headRoom),
+        ),
       );
       return {
         ...first,
         others,
         bazaar: forms,
+        byInput,
         get challenge() {
-          return template();
+          return challenge();
         },
         issueToken: (bind, answerOf) => tokens.issue(bind, terms, answerOf),
       };
     };
-    const { by } = pricing;
-    const { timeoutMs } = resource.backend;
-    const offerAt = (pricing: FixedPricing, isLowest: boolean): Offer =>
-      offerOfPrice(pricing, timeoutMs, (one) => offerWith(one, isLowest));
-    const offer = offerAt(pricing, by !== undefined);
-    offers.set(resource.id, by === undefined ? offer : followingInput(offer, by, pricing, offerAt));
+    const offerAt = (priced: FixedPricing, isLowest: boolean): Offer =>
+      offerOfPrice(priced, resource.backend.timeoutMs, (one) => offerWith(one, isLowest));
+    const { by: rule } = pricing;
+    const byInput: PriceByInput | undefined = rule && {
+      rule,
+      at(units) {
+        const name = `${units} ${id}`;
+        const offer =
+          atPrices.use(name) ??
+          offerAt(
+            pricedAt(pricing, units, (price) => termsOf(price).assetDecimals),
+            false,
+          );
+        atPrices.add(name, offer);
+        return offer;
+      },
+    };
+    offers.set(id, offerAt(pricing, rule !== undefined));
   }
   return offers;
 }
 
-/** Offers at prices that were asked for lately; each takes some 8 kB once it has a challenge. */
-const REMEMBERED_PRICES = 64;
-
-/** The lowest offer, with those at other prices. */
-function followingInput(
-  lowest: Offer,
-  rule: PriceRule,
-  pricing: FixedPricing,
-  offerAt: (pricing: FixedPricing, isLowest: boolean) => Offer,
-): Offer {
-  const made = new RecentMap<Offer>(REMEMBERED_PRICES);
-  const priceIn = ({ decimals, currency }: Offered, entry: number | undefined, first: bigint): Price => {
-    const units = rescaled(first, lowest.decimals, decimals);
-    return { amount: formatAmount(units, decimals), currency, units, ...(entry === undefined ? {} : { entry }) };
+/** A pricing at a price in base units of its first asset. */
+function pricedAt(pricing: FixedPricing, first: bigint, decimalsOf: (price: Price) => number): FixedPricing {
+  const priceIn = (price: Price): Price => {
+    const decimals = decimalsOf(price);
+    const units = rescaled(first, decimalsOf(pricing), decimals);
+    return { ...price, units, amount: formatAmount(units, decimals) };
   };
-  const byInput: PriceByInput = {
-    rule,
-    at(first) {
-      const known = made.use(first.toString());
-      if (known !== undefined) return known;
-      const others = (pricing.others ?? []).map(({ entry }, at) => priceIn(lowest.others[at] ?? lowest, entry, first));
-      const offer = offerAt({ ...pricing, ...priceIn(lowest, pricing.entry, first), others }, false);
-      made.add(first.toString(), Object.assign(offer, { byInput }));
-      return offer;
-    },
-  };
-  return Object.assign(lowest, { byInput });
+  return { ...pricing, ...priceIn(pricing), others: (pricing.others ?? []).map(priceIn) };
 }
 
 /** Terms in the asset of one entry of `payments.x402`. */

@@ -38,7 +38,7 @@ export interface X402Config {
   readonly domainSeparator: string;
 }
 
-/** All entries of `payments.x402`, in the merchant's order; none where nothing is sold for money. */
+/** All entries of `payments.x402`, in the merchant's order; none where nothing has a price. */
 export function entriesIn(config: {
   readonly x402: X402Config | undefined;
   readonly alternatives: readonly X402Config[];
