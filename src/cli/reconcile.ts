@@ -229,11 +229,12 @@ async function unknown({ receipts, ledger }: Store, batch: readonly Receipt[]): 
   return missing;
 }
 
-/** The prices in the asset of one entry. */
+/** The prices in the asset of one entry, which need not be offered. */
 function pricesOf({ resources }: GatewayConfig, at: number): readonly Price[] {
   return resources.flatMap(({ id, pricing }) => {
     if (pricing.type === 'free') return [];
-    const prices = [pricing, ...(pricing.others ?? [])].filter(({ entry = 0 }) => entry === at);
+    const { others = [], ended = [] } = pricing;
+    const prices = [pricing, ...others, ...ended].filter(({ entry = 0 }) => entry === at);
     return prices.map(({ units, currency }) => ({ resourceId: id, units, currency }));
   });
 }
