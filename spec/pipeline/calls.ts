@@ -80,6 +80,7 @@ export const OFFERS = new Map([
       requirements: { network: 'eip155:1', asset: '0xasset', payTo: '0xpayee', amount: '10000', maxTimeoutSeconds: 60 },
       amount: '0.01',
       currency: 'TUSD',
+      others: [],
       issueToken: () => 'token',
       challenge: {
         fresh: () => challengeWith('fresh'),

@@ -5,6 +5,8 @@
 
 import { STATUS_CODES } from 'node:http';
 import type { GatewayConfig } from '../config/document/config.ts';
+import { parseAmount } from '../payments/pricing/amount.ts';
+import { highestOf } from '../payments/pricing/by-input.ts';
 import { type HeadRoom, TOKEN_GAP } from '../payments/x402/wire/challenge.ts';
 import { compileOffers } from '../payments/x402/wire/offers.ts';
 import { memberPath } from '../problems/problem.ts';
@@ -58,8 +60,12 @@ export function headWarnings(config: SaleSettings, { bazaar }: Pick<Catalogue, '
     { bazaar, signer },
   );
   return config.resources.flatMap(({ id, address, exposedVia }) => {
-    const challenge = offers.get(id)?.challenge;
-    if (challenge === undefined) return [];
+    const offer = offers.get(id);
+    if (offer === undefined) return [];
+    const { byInput, decimals } = offer;
+    // The highest price has the most digits.
+    const dearest = byInput?.at(parseAmount(highestOf(byInput.rule), decimals)) ?? offer;
+    const { challenge } = dearest;
     const facts = { requestId: '', expiresAt: '', token: TOKEN_GAP };
     const urls = [...(exposedVia.includes('http') ? [undefined] : []), ...(address === undefined ? [] : [address])];
     const leftOut = new Set(urls.flatMap((url) => challenge.fresh({ ...facts, url }).leftOut));

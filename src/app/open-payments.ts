@@ -4,6 +4,7 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
+import type { Request } from 'express';
 import type { WatchedBackend } from '../backend/backend-connection.ts';
 import { type BackendRequest, NONE_RELAYED, TOO_LARGE } from '../backend/backend-exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
@@ -37,7 +38,7 @@ import { isPaidIn, type Offers, whyElsewhere } from '../payments/x402/wire/offer
 import { entriesIn, type X402Config } from '../payments/x402/wire/settings.ts';
 import { backendOfRemoved, createCollector, type RemovedBackend } from '../pipeline/collecting.ts';
 import { createSelling } from '../pipeline/middleware/challenge.ts';
-import { createQuotes, quoteName } from '../pipeline/quotes.ts';
+import { createQuotes } from '../pipeline/quotes.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { isRepeatable, type Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
@@ -101,7 +102,7 @@ export function openPayments(parts: PaymentParts) {
   const onUnclaimed = countUnclaimed(log, metrics);
   const unpaidWork = createUnpaidWork(() => inUse.config.limits.unpaidWork, undefined, parts.work);
   const quotes = createQuotes({
-    ...{ exchange: backend.exchange, unpaidWork },
+    ...{ exchange: backend.exchange, limits: () => inUse.config.limits.unpaidWork },
     warn: (facts) => log.warn(facts, 'no price for an input, so nothing was offered'),
   });
   const settlement = {
@@ -134,10 +135,10 @@ export function openPayments(parts: PaymentParts) {
       const networkOf = wideNetwork(clientOf);
       const selling = createSelling(offers, {
         worksUnpaid: (req, id) => !unpaidWork.exhausted(id, networkOf(req)),
-        askQuote: (asked, req) => quotes({ ...asked, network: networkOf(req) }),
+        askQuote: (asked, req) => quotes.ask({ ...asked, network: networkOf(req) }),
       });
       const { noteProof } = parts;
-      const quoteBought = (bind: string): void => unpaidWork.paid(quoteName(bind));
+      const quoteBought = (req: Request): void => quotes.bought(networkOf(req));
       const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof, quoteBought, contextOf };
       const scope = { assets, publicBaseUrl: config.merchant.publicBaseUrl };
       const collector = createCollector({

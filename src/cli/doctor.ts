@@ -93,7 +93,7 @@ async function partsOf(
   ];
 }
 
-/** Behind the names of checks: nothing for one entry, else its network, and the asset of several. */
+/** Behind the names of checks: nothing for one entry, else its network, and if needed the asset. */
 function labelOf({ x402: { network, asset } }: ConfiguredEntry, entries: readonly ConfiguredEntry[]): string {
   if (entries.length === 1) return '';
   const isAlone = entries.filter(({ x402 }) => x402.network === network).length === 1;

@@ -9,7 +9,8 @@ import { type EventDraft, protocolOf } from '../events/event.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
 import { receiptOf } from '../payments/ledger/payment-receipt.ts';
 import { RECORD_RETENTION_MS } from '../payments/ledger/table.ts';
-import { parseAmount } from '../payments/pricing/amount.ts';
+import { parseAmount, pricesOf } from '../payments/pricing/amount.ts';
+import { highestOf } from '../payments/pricing/by-input.ts';
 import { fencingToken } from '../payments/settlement/attempt.ts';
 import { type Chain, createChain } from '../payments/x402/chain/chain.ts';
 import { clientOver, type Head, type Rpc, readHead } from '../payments/x402/chain/node.ts';
@@ -120,7 +121,7 @@ async function rebuild({ config, x402, entry, where, rpc, store, since, write }:
   const first = await firstBlock(client, head, since);
   // `--since` declares that everything after it was lost.
   const trimmed = since === undefined ? await store.receipts.trimmedRange() : undefined;
-  const prices = pricesOf(config, entry);
+  const prices = pricesIn(config, entry, x402.assetDecimals);
   const counts = { foreign: 0, found: 0, known: 0, trimmed: 0, missing: 0 };
   let batch: Receipt[] = [];
   const flush = async (): Promise<void> => {
@@ -230,12 +231,14 @@ async function unknown({ receipts, ledger }: Store, batch: readonly Receipt[]): 
 }
 
 /** The prices in the asset of one entry, which need not be offered. */
-function pricesOf({ resources }: GatewayConfig, at: number): readonly Price[] {
+function pricesIn({ resources }: GatewayConfig, at: number, decimals: number): readonly Price[] {
   return resources.flatMap(({ id, pricing }) => {
-    if (pricing.type === 'free') return [];
-    const { others = [], ended = [] } = pricing;
-    const prices = [pricing, ...others, ...ended].filter(({ entry = 0 }) => entry === at);
-    return prices.map(({ units, currency }) => ({ resourceId: id, units, currency }));
+    const { by, ended = [] } = pricing.type === 'free' ? {} : pricing;
+    const prices = [...pricesOf(pricing), ...ended].filter(({ entry = 0 }) => entry === at);
+    return prices.map(({ units, currency }) => {
+      const highest = by === undefined ? units : parseAmount(highestOf(by), decimals);
+      return { resourceId: id, units, highest, currency };
+    });
   });
 }
 

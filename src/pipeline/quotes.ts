@@ -1,5 +1,5 @@
 /**
- * Asks the backend for the price of an input, where `pricing.by.quote` says so (contract 4.1). No
+ * Asks the backend for the price of an input, where `pricing.by.quote` says so (contract 4.9). No
  * answer means no offer: a price is never guessed.
  */
 
@@ -8,7 +8,9 @@ import { GatewayError } from '../errors.ts';
 import type { Json } from '../json/json.ts';
 import { fetchAnswer } from '../payments/delivery/fetch-answer.ts';
 import { type QuotedPrice, type QuoteRule, quotedUnits } from '../payments/pricing/by-input.ts';
-import type { UnpaidWork } from '../payments/settlement/places.ts';
+import type { UnpaidWorkLimits } from '../payments/settlement/places.ts';
+import { whatIsBought } from '../payments/settlement/terms.ts';
+import { createTokenBuckets } from '../server/limits/rates.ts';
 import type { PreparedCall, ProvenCall } from './call.ts';
 import { requestToBackend } from './middleware/forward.ts';
 
@@ -25,62 +27,65 @@ export interface QuoteAsked {
   readonly decimals: number;
   /** The network that the question counts against. */
   readonly network: string;
-  /** What the call buys, as the token of its 402 binds it. */
-  readonly bind: string;
 }
-
-/** Gives base units. @throws GatewayError GATEWAY_BUSY */
-export type AskQuote = (asked: QuoteAsked) => Promise<bigint>;
 
 interface QuoteParts {
   readonly exchange: Exchange;
-  /** A quote is unpaid work until a proof for it comes. */
-  readonly unpaidWork: Pick<UnpaidWork, 'enter'>;
+  /** `perNetwork` quotes within the window may stay unbought; asked for each question. */
+  readonly limits: () => Pick<UnpaidWorkLimits, 'perNetwork' | 'windowMs'>;
   readonly warn: (facts: { readonly resourceId: string; readonly fault: string }) => void;
 }
 
-/** The name of a quote in the budget of unpaid work. */
-export function quoteName(bind: string): string {
-  return `quote ${bind}`;
-}
-
-export function createQuotes({ exchange, unpaidWork, warn }: QuoteParts): AskQuote {
-  return async ({ call, rule, decimals, network, bind }) => {
-    const resourceId = call.resource.id;
-    const name = quoteName(bind);
-    const place = await unpaidWork.enter({
-      ...{ payId: name, payer: name, resourceId, network, atMostMs: DEADLINE_MS },
-    });
-    if (typeof place === 'string')
-      throw new GatewayError('GATEWAY_BUSY', { message: 'Too many prices were asked for. Ask again later.' });
-    try {
-      const priced = await quoted(exchange, call, rule, decimals);
+export function createQuotes({ exchange, limits, warn }: QuoteParts) {
+  const budget = createTokenBuckets(() => {
+    const { perNetwork, windowMs } = limits();
+    return { burst: perNetwork, perSecond: (perNetwork * 1_000) / windowMs };
+  });
+  /** By what is bought: equal questions at one time get one answer. */
+  const asking = new Map<string, Promise<QuotedPrice>>();
+  const asked = (question: QuoteAsked): Promise<QuotedPrice> => {
+    const { call, decimals, network } = question;
+    const name = `${decimals} ${whatIsBought(call.resource.id, call.request, call.input)}`;
+    const known = asking.get(name);
+    if (known !== undefined) return known;
+    const { granted } = budget.take(network);
+    if (!granted)
+      throw new GatewayError('GATEWAY_BUSY', { message: 'Too many prices were asked for. Buy one, or ask later.' });
+    const notAsked = (): void => budget.giveBack(network);
+    const answer = quoted(exchange, question, notAsked).finally(() => asking.delete(name));
+    asking.set(name, answer);
+    return answer;
+  };
+  return {
+    /** Gives base units. @throws GatewayError GATEWAY_BUSY */
+    async ask(question: QuoteAsked): Promise<bigint> {
+      const priced = await asked(question);
       if (priced.kind === 'price') return priced.units;
-      warn({ resourceId, fault: priced.message });
-    } finally {
-      place.leave('unpaid');
-    }
-    throw new GatewayError('GATEWAY_BUSY', {
-      message: 'The price of this call cannot be told just now, so nothing is offered. Send it again.',
-    });
+      warn({ resourceId: question.call.resource.id, fault: priced.message });
+      throw new GatewayError('GATEWAY_BUSY', {
+        message: 'The price of this call cannot be told just now, so nothing is offered. Send it again.',
+      });
+    },
+    /** A quote that was asked for from this network is paid. */
+    bought: (network: string): void => budget.giveBack(network),
   };
 }
 
+/** `notAsked`: called where certainly no byte of the question reached the backend. */
 async function quoted(
   exchange: Exchange,
-  call: QuoteAsked['call'],
-  rule: QuoteRule,
-  decimals: number,
+  { call, rule, decimals }: QuoteAsked,
+  notAsked: () => void,
 ): Promise<QuotedPrice> {
-  const body = Buffer.from(JSON.stringify(call.input));
-  const headers = { ...call.resource.backend.headers, 'content-type': 'application/json' };
   const { requestId, trace, channel, resource } = call;
-  const request = { method: rule.method, path: rule.path, headers, body };
-  const asked = { requestId, trace, channel, resource, request };
+  const headers = { ...resource.backend.headers, 'content-type': 'application/json' };
+  const request = { method: rule.method, path: rule.path, headers, body: Buffer.from(JSON.stringify(call.input)) };
   const limits = { timeoutMs: DEADLINE_MS, maxResponseBytes: MAX_BYTES, relayStatuses: NONE_RELAYED };
-  const worked = await fetchAnswer(exchange, requestToBackend(asked, undefined), limits);
+  const toBackend = requestToBackend({ requestId, trace, channel, resource, request }, undefined);
+  const worked = await fetchAnswer(exchange, toBackend, limits);
   if (worked.kind === 'failed') {
-    const { status, reason } = worked.failure;
+    const { status, reason, requestWritten } = worked.failure;
+    if (!requestWritten) notAsked();
     return { kind: 'fault', message: `the quote failed: ${reason ?? `status ${status}`}` };
   }
   return quotedUnits(rule, readJson(worked.answer.body), decimals);

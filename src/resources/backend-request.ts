@@ -313,7 +313,7 @@ function bounded(text: string): string {
 }
 
 /** A JSON pointer in the contract's form; the input tells its indexes from names. */
-function pathOf(pointer: string, input: Json): string {
+export function pathOf(pointer: string, input: Json): string {
   let path = '$';
   let value: Json | undefined = input;
   for (const token of pointer.split('/').slice(1)) {

@@ -33,7 +33,8 @@ const YAML = { aliasDuplicateObjects: false, lineWidth: 120, version: '1.2' } as
 export function existing(path: string): Existing {
   const content = isJson(path) ? jsonConfiguration(path) : contentOf(yamlConfiguration(path));
   const payments = isObject(content['payments']) ? content['payments'] : {};
-  const { currency, assetName } = isObject(payments['x402']) ? payments['x402'] : {};
+  const [entry] = [payments['x402']].flat();
+  const { currency, assetName } = isObject(entry) ? entry : {};
   const named = currency ?? assetName;
   const { headers } = isObject(content['backend']) ? content['backend'] : {};
   const resources = isObject(content['resources']) ? content['resources'] : {};

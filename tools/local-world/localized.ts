@@ -137,7 +137,23 @@ export function localized(document: unknown, parts: LocalParts): unknown {
       sealing: { keys: [{ id: 'local-world', key: sealingKey }] },
     },
     ...(payments === undefined ? {} : { payments }),
+    ...(isMapping(document['resources'])
+      ? { resources: pricedLocally(document['resources'], section(document['payments']), payments) }
+      : {}),
   };
+}
+
+/** One price a resource where there may be several: the local chain has one token. */
+function pricedLocally(resources: Mapping, { x402 }: Mapping, local: Mapping | undefined): Mapping {
+  const { currency } = section(local?.['x402']);
+  return Object.fromEntries(
+    Object.entries(resources).map(([id, resource]) => {
+      const { amounts, ...pricing } = section(section(resource)['pricing']);
+      if (pricing['type'] !== 'fixed' || !(isMapping(amounts) || Array.isArray(x402))) return [id, resource];
+      const amount = pricing['amount'] ?? section(amounts)[String(currency)] ?? Object.values(section(amounts))[0];
+      return [id, { ...section(resource), pricing: { ...pricing, amount, currency } }];
+    }),
+  );
 }
 
 /** The environment of its gateway. */
@@ -152,9 +168,9 @@ export function localUrl(port: number): string {
   return `http://127.0.0.1:${port}`;
 }
 
-/** Undefined where nothing has a price. Prices stay in their currency. */
+/** Undefined where nothing has a price. Prices stay in the currency of the first entry. */
 function localPayments(document: Mapping, { chain, payTo }: LocalParts): Mapping | undefined {
-  const x402 = section(document['payments'])['x402'];
+  const [x402] = [section(document['payments'])['x402']].flat();
   const prices = Object.values(section(document['resources'])).map((resource) => section(resource)['pricing']);
   const priced = prices.find((pricing) => section(pricing)['type'] === 'fixed');
   const isInDollars = prices.some((pricing) => typeof pricing === 'string' && pricing !== 'free');

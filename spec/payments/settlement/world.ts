@@ -240,7 +240,9 @@ export function worldOfEachTest() {
       leases,
       time: world.time,
       unpaidWork: { enter: (work) => world.unpaidWork.enter(work), paid: (payId) => world.unpaidWork.paid(payId) },
-      payeeRules: () => world,
+      // Those of another asset are the opposite.
+      payeeRules: ({ asset }) =>
+        asset === world.terms.asset ? world : { payToExclusive: !world.payToExclusive, onStoreLoss: 'refuse' },
       onUnclaimed: ({ payId }) => void world.unclaimed.push(payId),
       onUnpaid: (facts) => void world.unpaid.push(facts),
     });

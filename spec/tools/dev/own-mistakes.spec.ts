@@ -116,3 +116,24 @@ describe('what a configuration says itself, in a local world', () => {
       );
     });
 });
+
+describe('a configuration with several ways to be paid, in a local world', () => {
+  const LIST = `payments: { x402: [{ network: base-sepolia }, { network: polygon-amoy, currency: AMOY }] }`;
+  for (const [pricing, sections, amount] of [
+    ['"$0.01"', LIST, '0.01'],
+    ['{ type: fixed, amount: "0.02", currency: AMOY }', LIST, '0.02'],
+    ['{ type: fixed, amounts: { AMOY: "0.02", USDC: "0.01" } }', LIST, '0.02'],
+    ['{ type: fixed, amounts: { USDC: "0.01" } }', 'payments: { x402: { network: base-sepolia } }', '0.01'],
+  ] as const)
+    it(`has one price: ${pricing}`, () => {
+      const text = shop(sections, pricing);
+      assert.deepEqual(refused(text).later, []);
+      const { x402, alternatives, resources } = parseConfig(
+        JSON.stringify(localized(parseConfigText(text), PARTS)),
+        {},
+      );
+      const [{ pricing: price } = assert.fail()] = resources;
+      assert.deepEqual([x402?.network, alternatives], [`eip155:${LOCAL_CHAIN_ID}`, []]);
+      assert.equal(price.type === 'fixed' && price.amount, amount);
+    });
+});

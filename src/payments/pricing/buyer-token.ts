@@ -82,6 +82,11 @@ export interface OfferedTerms {
   /** Base units, without leading zeros. */
   readonly units: string;
   readonly maxTimeoutSeconds: number;
+  /**
+   * Network and asset that the units are of, where it is not the first entry of `payments.x402`,
+   * which the scope names.
+   */
+  readonly paidIn?: string;
 }
 
 /** A token, and its evidence about the terms that it was read with. */
@@ -173,7 +178,8 @@ export function createBuyerTokens(
 
 function mac(token: Buffer, secret: HmacPads, terms: OfferedTerms, named: string): Buffer {
   // As JSON, so that no two terms read alike.
-  const offered = JSON.stringify([terms.resourceUrl, terms.units, terms.maxTimeoutSeconds]);
+  const { resourceUrl, units, maxTimeoutSeconds, paidIn = [] } = terms;
+  const offered = JSON.stringify([resourceUrl, units, maxTimeoutSeconds].concat(paidIn));
   const covered = [token.subarray(0, MAC_OFFSET), Buffer.from(offered + named)];
   return hmacSha256(secret, ...covered).subarray(0, TOKEN_BYTES - MAC_OFFSET);
 }

@@ -53,7 +53,7 @@ export interface QuoteRule {
 }
 
 /** The price in base units; or the member that gives none, with words for its caller. */
-type InputPrice =
+export type InputPrice =
   | { readonly kind: 'price'; readonly units: bigint }
   | { readonly kind: 'invalid'; readonly pointer: string; readonly message: string };
 

@@ -109,7 +109,15 @@ async function recordOf(
   const proof = 'value' in carried ? decodeProof(carried.value) : undefined;
   if (proof?.kind !== 'decoded') return undefined;
   let record: PaymentRecord | undefined;
-  for (const payId of replayKeys(proof.payload, assets)) record ??= await ledger.read(payId);
+  for (const payId of replayKeys(proof.payload, assets)) {
+    const found = await ledger.read(payId);
+    // One nonce may have a payment on each network: the proof is that of one of them.
+    if (found !== undefined && isProofOf(found.proofDigest, { ...proof, payId })) {
+      record = found;
+      break;
+    }
+    record ??= found;
+  }
   if (record === undefined) return undefined;
   const text = proof.buyerToken === undefined ? undefined : tokenText(proof.buyerToken);
   const token = text === undefined ? undefined : { ...OPENS_ONLY, text };

@@ -66,17 +66,17 @@ export type Reconciler = ReturnType<typeof createReconciler>;
 
 export function createReconciler(parts: ReconcilerParts) {
   const { time = REAL_TIME, random = Math.random } = parts;
-  const active = new Map<string, { readonly lane: Lane; readonly work: Promise<void> }>();
+  const active = new Map<string, { readonly record: PaymentRecord; readonly work: Promise<void> }>();
   let stopped = false;
   let silent = false;
 
   const look = async (): Promise<void> => {
-    if (!parts.gateOpen() || !LANES.some(hasRoom)) return;
+    if (!parts.gateOpen() || active.size >= BATCH) return;
     try {
       const due = await parts.ledger.due(BATCH);
       const running = parts.running?.();
       for (const record of due)
-        if (running?.has(record.payId) !== true && !active.has(record.payId) && hasRoom(laneOf(record))) begin(record);
+        if (running?.has(record.payId) !== true && !active.has(record.payId) && hasRoom(record)) begin(record);
       silent = false;
     } catch (err) {
       // One warning for a store that is away, not two a second.
@@ -84,8 +84,12 @@ export function createReconciler(parts: ReconcilerParts) {
       silent = true;
     }
   };
-  const hasRoom = (lane: Lane): boolean =>
-    [...active.values()].filter((one) => one.lane === lane).length < AT_ONCE[lane];
+  /** Each network has its own room: one that is silent delays no other. */
+  const hasRoom = (record: PaymentRecord): boolean => {
+    const lane = laneOf(record);
+    const isBeside = (one: PaymentRecord): boolean => laneOf(one) === lane && one.network === record.network;
+    return [...active.values()].filter((one) => isBeside(one.record)).length < AT_ONCE[lane];
+  };
   const begin = (record: PaymentRecord): void => {
     const { payId } = record;
     const ended = parts.begin?.();
@@ -95,7 +99,7 @@ export function createReconciler(parts: ReconcilerParts) {
         active.delete(payId);
         ended?.();
       });
-    active.set(payId, { lane: laneOf(record), work });
+    active.set(payId, { record, work });
   };
   const allDone = async (): Promise<void> => void (await Promise.all([...active.values()].map(({ work }) => work)));
   const loop = async (): Promise<void> => {
@@ -125,7 +129,6 @@ export function createReconciler(parts: ReconcilerParts) {
 type Taking = Pick<PaymentLedger, 'reserve' | 'note' | 'advance'>;
 
 type Lane = keyof typeof AT_ONCE;
-const LANES = Object.keys(AT_ONCE) as Lane[];
 
 function laneOf({ state }: PaymentRecord): Lane {
   return DELIVERING_STATES.includes(state) ? 'delivery' : 'settlement';

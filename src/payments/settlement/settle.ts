@@ -124,7 +124,7 @@ export interface Settler {
 
 export function createSettler(parts: SettlementParts): Settler {
   const shared: Shared = {
-    slots: limitSettlements(parts.time),
+    slots: slotsByNetwork(parts.time),
     seen: new RecentMap(REMEMBERED),
     claiming: new Set(),
     reserve: reservingOver(parts.ledger, parts.time),
@@ -132,9 +132,19 @@ export function createSettler(parts: SettlementParts): Settler {
   return { settle: (request, joined = false) => new SettlementAttempt(parts, shared, request).run(joined) };
 }
 
+/** Settlements of one network take no place of another: its provider may hang. */
+function slotsByNetwork(time: Time | undefined): (network: string) => Limiter {
+  const slots = new Map<string, Limiter>();
+  return (network) => {
+    const own = slots.get(network) ?? limitSettlements(time);
+    slots.set(network, own);
+    return own;
+  };
+}
+
 /** The parts that all attempts of a process share. */
 interface Shared {
-  readonly slots: Limiter;
+  readonly slots: (network: string) => Limiter;
   /** By payId: proofs that this process has begun to verify before their claim. */
   readonly seen: RecentMap<true>;
   /** By payId: proofs whose claim or reservation is not written yet. */
@@ -215,7 +225,7 @@ class SettlementAttempt {
    * that reserves could pay for a proof that is refused here.
    */
   async #claimedOrReserved(asked: Reserve): Promise<Reservation | { readonly result: SettlementResult }> {
-    const { payId, payer, mandate } = asked.terms;
+    const { payId, payer, network, mandate } = asked.terms;
     const { seen, claiming, slots, reserve } = this.#shared;
     if (claiming.has(payId)) return { result: { kind: 'in_flight' } };
     const { work, refusal, left } = this.#request;
@@ -226,7 +236,9 @@ class SettlementAttempt {
     seen.add(payId, true);
     claiming.add(payId);
     try {
-      return (await slots.atOnce(payer.toLowerCase(), () => this.#verifyAndClaim(asked))) ?? (await reserve(asked));
+      return (
+        (await slots(network).atOnce(payer.toLowerCase(), () => this.#verifyAndClaim(asked))) ?? (await reserve(asked))
+      );
     } finally {
       claiming.delete(payId);
     }
@@ -313,7 +325,7 @@ class SettlementAttempt {
 
   /** Runs a step in a slot of the payer. Undefined: there is none for it. */
   #inSlot(record: PaymentRecord, step: () => Promise<StepResult>): Promise<StepResult | undefined> {
-    return this.#shared.slots.within(record.payer.toLowerCase(), step);
+    return this.#shared.slots(record.network).within(record.payer.toLowerCase(), step);
   }
 
   #begin(record: PaymentRecord): Promise<StepResult> {
@@ -394,7 +406,7 @@ class SettlementAttempt {
       throw cause;
     };
     const paying = this.#isWanted()
-      ? this.#shared.slots.atOnce(record.payer.toLowerCase(), () => this.#pay(record, { answer }))
+      ? this.#shared.slots(record.network).atOnce(record.payer.toLowerCase(), () => this.#pay(record, { answer }))
       : undefined;
     if (paying !== undefined) return paying.catch(unkept);
     const kept = await writeWorked(this.#context, record, answer).catch(unkept);

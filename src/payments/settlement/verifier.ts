@@ -22,6 +22,7 @@ import { UPFRONT } from '../x402/wire/challenge.ts';
 import {
   type Agreed,
   isPaidIn,
+  type Offer,
   type Offered,
   type Offers,
   offeredIn,
@@ -133,7 +134,7 @@ export interface ProofVerifier {
 interface VerifierParts {
   readonly unproven: Pick<UnprovenSignatures, 'verdictOn'>;
   readonly tokens: Pick<BuyerTokens, 'read'>;
-  readonly replaced: Pick<ReplacedOffers, 'find'>;
+  readonly replaced: Pick<ReplacedOffers, 'find' | 'of'>;
   /** Addresses in lower case, as a decoded proof has them: their proofs buy nothing new. */
   readonly blockedPayers: ReadonlySet<string>;
 }
@@ -158,7 +159,7 @@ export function createProofVerifier(
       // present offer.
       const refused = (reason: string, fault?: string, token?: ReadToken): RefusedProof => ({
         ...{ kind: 'refused', reason, fault },
-        answerOf: token?.answerOf ?? readWith(offeredTerms(offer.resourceUrl, offer.requirements))?.answerOf,
+        answerOf: token?.answerOf ?? readWith(offeredTerms(offer))?.answerOf,
       });
       if (carried.kind === 'version_1')
         return decoded.kind === 'decoded' ? refused('invalid_payload', IN_OLD_HEADER) : refused('invalid_x402_version');
@@ -167,7 +168,10 @@ export function createProofVerifier(
       if (blockedPayers.has(payload.authorization.from)) return { kind: 'blocked' };
       const nowMs = now();
       const { paymentIdentifier: key } = decoded;
-      const token = readWith(tokenTerms(offer, accepted));
+      // In a further asset a token shows the offers of before only where these are known.
+      const [token] = [offer, ...(offer.others.length === 0 ? [] : replaced.of(offer.resourceUrl))]
+        .flatMap((one) => readWith(tokenTerms(one, accepted)) ?? [])
+        .toSorted((one, other) => (other.offeredUntilMs ?? 0) - (one.offeredUntilMs ?? 0));
       const { agreed, over } = acceptedOffer(offer, accepted, token, { replaced, bind, nowMs });
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
@@ -274,7 +278,7 @@ type Terms = Pick<EchoedRequirements, 'network' | 'asset' | 'amount' | 'maxTimeo
 type ReplacedOffers = ReturnType<typeof createReplacedOffers>;
 
 interface ReplacedOffer {
-  readonly agreed: Agreed;
+  readonly offer: Offered;
   readonly untilMs: number;
 }
 
@@ -285,32 +289,35 @@ interface ReplacedOffer {
  */
 export function createReplacedOffers(now: () => number = Date.now) {
   let replaced: readonly ReplacedOffer[] = [];
+  /** The replaced offers of a resource whose 402s may still be accepted, the oldest first. */
+  const of = (resourceUrl: string): readonly Offered[] => {
+    const nowMs = now();
+    const own = replaced.filter(({ offer, untilMs }) => untilMs >= nowMs && offer.resourceUrl === resourceUrl);
+    return own.map(({ offer }) => offer);
+  };
   return {
     /** Remembers the offers of `before` that `after` does not have. */
     replace(before: Offers, after: Offers): void {
       const nowMs = now();
       // A price that follows the input was offered for that input alone, which the token shows.
-      const present = new Map([...after.values()].map((offer) => [offer.resourceUrl, termsOf(offer)]));
-      const ended = [...before.values()]
-        .filter(({ byInput }) => byInput === undefined)
-        .flatMap(termsOf)
-        .filter(
-          ({ resourceUrl, requirements }) =>
-            !present.get(resourceUrl)?.some((one) => sameTerms(one.requirements, requirements)),
-        );
+      const fixed = (offers: Offers): Offer[] => [...offers.values()].filter(({ byInput }) => byInput === undefined);
+      const present = new Map(fixed(after).map((offer) => [offer.resourceUrl, termsOf(offer)]));
+      const isGone = ({ resourceUrl, requirements }: Offered): boolean =>
+        !present.get(resourceUrl)?.some((one) => sameTerms(one.requirements, requirements));
+      const ended = fixed(before).filter((offer) => termsOf(offer).some(isGone));
+      const longest = (offer: Offered): number =>
+        Math.max(...termsOf(offer).map(({ requirements }) => requirements.maxTimeoutSeconds));
       replaced = [
         ...replaced.filter(({ untilMs }) => untilMs >= nowMs),
-        ...ended.map((agreed) => ({ agreed, untilMs: nowMs + agreed.requirements.maxTimeoutSeconds * 1_000 })),
+        ...ended.map((offer) => ({ offer, untilMs: nowMs + longest(offer) * 1_000 })),
       ];
     },
-    /** The replaced offer with these terms, while a 402 with it may still be accepted. */
-    find(resourceUrl: string, terms: Terms): Agreed | undefined {
-      const nowMs = now();
-      return replaced.findLast(
-        ({ agreed, untilMs }) =>
-          untilMs >= nowMs && agreed.resourceUrl === resourceUrl && sameTerms(agreed.requirements, terms),
-      )?.agreed;
-    },
+    of,
+    /** The replaced terms of a proof, while a 402 with them may still be accepted. */
+    find: (resourceUrl: string, terms: Terms): Agreed | undefined =>
+      of(resourceUrl)
+        .flatMap(termsOf)
+        .findLast(({ requirements }) => sameTerms(requirements, terms)),
   };
 }
 

@@ -79,8 +79,9 @@ function joined(parts: readonly Part[], log: FaultLog): X402Rail {
     async sentBack(proof, offer) {
       return (await railOf(offer)?.sentBack?.(proof, offer)) === true;
     },
+    // A record may be of a network that is gone: its payId differs from each one here.
     examine(candidate) {
-      const rail = railOf(candidate.offer);
+      const rail = railOf(candidate.offer) ?? parts[0]?.rail;
       if (rail === undefined) throw new Error(elsewhere(candidate.offer).cause);
       return rail.examine(candidate);
     },

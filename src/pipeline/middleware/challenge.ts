@@ -7,7 +7,7 @@ import type { Request, RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';
-import { type InputRule, priceOfInput } from '../../payments/pricing/by-input.ts';
+import { type InputPrice, priceOfInput } from '../../payments/pricing/by-input.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
@@ -15,6 +15,7 @@ import { needsMandate } from '../../payments/x402/wire/challenge.ts';
 import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
 import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
 import { VALID_BEFORE_EXCESS_SECONDS, VALID_BEFORE_MARGIN_SECONDS } from '../../payments/x402/wire/proof.ts';
+import { pathOf } from '../../resources/backend-request.ts';
 import { advanceCall, callAt, type PreparedCall, type ProvenCall, type ResolvedCall } from '../call.ts';
 import type { QuoteAsked } from '../quotes.ts';
 import { paidPurchase } from './authorize.ts';
@@ -118,7 +119,8 @@ export function requirePayment(
   if (owed !== undefined && !owed.recorded) recordRejection(journal, owed.reason, owed.transaction);
   journal.record('payment.required', { paymentProvider: 'x402' });
   journal.flush();
-  const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
+  const lasts = [offer, ...offer.others].map(({ requirements }) => requirements.maxTimeoutSeconds);
+  const expiresAt = new Date(Date.now() + Math.min(...lasts) * 1_000).toISOString();
   const authorization =
     mandates !== undefined && call.stage !== 'resolved' && needsMandate(call.resource)
       ? mandates.challenge(
@@ -144,7 +146,9 @@ export function requirePayment(
   const challenge = offer.challenge.refused(facts, refusal);
   responseWriter.paymentRequired(
     challenge,
-    phase === 'settle' ? refusedResponse(offer, requestId, reason, transaction) : undefined,
+    phase === 'settle'
+      ? refusedResponse(call.stage === 'proven' ? call.agreed : offer, requestId, reason, transaction)
+      : undefined,
   );
 }
 
@@ -152,8 +156,9 @@ export function requirePayment(
 const NO_INPUT = 'f'.repeat(64);
 
 /** The purchase that a token is bound to; undefined leaves it unbound. */
-function boundTo(call: ResolvedCall | PreparedCall | ProvenCall, { byInput }: Offer): string | undefined {
-  if (call.stage === 'resolved') return byInput && NO_INPUT;
+function boundTo(call: ResolvedCall | PreparedCall | ProvenCall, { byInput, isLowest }: Offer): string | undefined {
+  if (isLowest) return NO_INPUT;
+  if (call.stage === 'resolved') return undefined;
   const { resource, request, input, rawInput } = call;
   if (byInput !== undefined) return whatIsBought(resource.id, request, input);
   const bytes = rawInput?.byteLength ?? JSON.stringify(input).length;
@@ -200,12 +205,16 @@ export function createSelling(offers: Offers, { worksUnpaid = () => true, askQuo
       const { byInput, decimals } = lowest;
       if (byInput === undefined) return lowest;
       const { rule } = byInput;
-      if (rule.kind !== 'quote') return byInput.at(pricedBy(rule, call.input, decimals));
-      const price = shown?.(lowest);
-      if (price !== undefined) return byInput.at(price);
+      if (rule.kind !== 'quote') {
+        const priced = priceOfInput(rule, call.input, decimals);
+        // The rule of before may have had a price for it.
+        const units = priced.kind === 'price' ? priced.units : shown?.(lowest);
+        return byInput.at(units ?? unpriced(priced, call.input));
+      }
+      const units = shown?.(lowest);
+      if (units !== undefined) return byInput.at(units);
       if (askQuote === undefined) throw new Error('nothing asks for quotes');
-      const bind = whatIsBought(call.resource.id, call.request, call.input);
-      return askQuote({ call, rule, decimals, bind }, req).then(byInput.at);
+      return askQuote({ call, rule, decimals }, req).then(byInput.at);
     },
     offerTo(req, resourceId, found = offer(resourceId), owed) {
       const { upfront } = found;
@@ -214,11 +223,10 @@ export function createSelling(offers: Offers, { worksUnpaid = () => true, askQuo
   };
 }
 
-/** Base units. @throws GatewayError INPUT_INVALID */
-function pricedBy(rule: InputRule, input: JsonObject, decimals: number): bigint {
-  const priced = priceOfInput(rule, input, decimals);
-  if (priced.kind === 'price') return priced.units;
+/** @throws GatewayError INPUT_INVALID */
+function unpriced(priced: InputPrice, input: JsonObject): never {
+  if (priced.kind === 'price') throw new Error('it has a price');
   const { pointer, message } = priced;
-  const errors = [{ path: `$${pointer.replaceAll('/', '.')}`, keyword: 'price', message }];
+  const errors = [{ path: pathOf(pointer, input), keyword: 'price', message }];
   throw new GatewayError('INPUT_INVALID', { message: 'This input has no price.', details: { errors } });
 }

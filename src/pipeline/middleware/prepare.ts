@@ -43,7 +43,9 @@ const ELSEWHERE = {
  */
 export function validate(leadsElsewhere: LeadsElsewhere = () => false): RequestHandler {
   const prepare = ({ resource, input, rawInput }: ResolvedCall): ReturnType<ResolvedCall['resource']['prepare']> => {
-    const prepared = resource.prepare(input, rawInput);
+    // The backend gets the input that is priced: raw bytes may have digits that no double has.
+    const isPriced = resource.pricing.type !== 'free' && resource.pricing.by !== undefined;
+    const prepared = resource.prepare(input, isPriced ? undefined : rawInput);
     return prepared.ok && leadsElsewhere(resource.id, prepared.request.path) ? ELSEWHERE : prepared;
   };
   const check = (call: ResolvedCall, res: Response, next: NextFunction): void => {

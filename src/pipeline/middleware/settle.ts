@@ -42,8 +42,8 @@ interface SettlementGate {
   /** The network that a request counts against. */
   readonly networkOf: ClientOf;
   readonly noteProof: NoteProof;
-  /** A quote was bought, so it counts as unpaid work no more. */
-  quoteBought(bind: string): void;
+  /** A quote was bought, so it counts no more. */
+  quoteBought(req: Request): void;
   /** Undefined: the backend gets no JWT about payments. */
   readonly contextOf?: PaymentContext | undefined;
 }
@@ -80,7 +80,7 @@ export function settle(
     const { call } = purchase;
     if (result.kind === 'paid') {
       gate.noteProof(req, 'bought');
-      if (call.offer?.byInput?.rule.kind === 'quote') gate.quoteBought(result.record.bind);
+      if (call.offer?.byInput?.rule.kind === 'quote') gate.quoteBought(req);
       fund(res, purchase, result);
       next();
       return;

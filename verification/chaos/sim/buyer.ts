@@ -169,8 +169,7 @@ const OFFER: Offer = {
   resourceUrl: 'https://shop.example/api/resources/market_report/invoke',
   amount: '0.01',
   currency: 'USDC',
-  decimals: 6,
-  others: [],
+  ...{ entry: 0, decimals: 6, others: [], isLowest: false },
   // Buyers read of a challenge what its token names, and nothing else.
   challenge: { fresh: () => CHALLENGE, refused: ({ token }) => ({ ...CHALLENGE, header: token }) },
   issueToken: (_bind, answerOf) =>

@@ -141,7 +141,9 @@ export async function firstBlockSince(
 /** A price that a payment may have been for. `units` in base units. */
 export interface Price {
   readonly resourceId: string;
+  /** The lowest, where the price follows the input. */
   readonly units: bigint;
+  readonly highest: bigint;
   readonly currency: string;
 }
 
@@ -164,7 +166,7 @@ export function receiptFromChain(
 ): Receipt {
   const { from, nonce, units, transaction, time, validBefore } = payment;
   const payId = replayKey({ chainId: terms.chainId, asset: terms.asset, from, nonce });
-  const [price, another] = prices.filter((candidate) => candidate.units === units);
+  const [price, another] = prices.filter((candidate) => candidate.units <= units && units <= candidate.highest);
   const { maxTimeoutSeconds } = terms;
   // The gateway accepts no proof with a later end; only payers who went past it set one.
   const latest = BigInt(time + maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS);

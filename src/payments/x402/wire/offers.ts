@@ -37,6 +37,8 @@ export interface Agreed extends Accepts {
 
 /** Terms that a proof may accept now. */
 export interface Offered extends Agreed {
+  /** Index of its entry of `payments.x402`. */
+  readonly entry: number;
   /** Decimals of the asset. */
   readonly decimals: number;
   /** These terms with the money first, which a proof may accept too; absent where they are so. */
@@ -56,6 +58,8 @@ export interface Offer extends Offered {
   readonly challenge: ChallengeTemplate;
   /** Absent: it is in no catalogue. */
   readonly bazaar?: BazaarForms | undefined;
+  /** It has the lowest of the prices that follow the input, so no input is bought with it. */
+  readonly isLowest: boolean;
   /**
    * Makes the token of one challenge, which proves these terms wherever it comes back. It names the
    * price in the first asset; `tokenTerms` finds it for the others.
@@ -131,15 +135,15 @@ export function compileOffers(
     const resourceUrl = invokeUrl(merchant.publicBaseUrl, id);
     const inPlace = resource.address === undefined ? undefined : inPlaceUrls(resource.address);
     const offerWith = (priced: FixedPricing, isLowest: boolean): Offer => {
-      const inEntry = (price: Price): InEntry => {
+      const inEntry = (price: Price): Omit<Offered, 'upfront'> => {
         const { amount, currency, units, entry = 0 } = price;
         const { assetDecimals: decimals, ...terms } = termsOf(price);
         const requirements = requirementsFor(units, priced.settle, terms);
-        return { entry, decimals, requirements, amount, currency, resourceUrl, inPlace, others: [] };
+        return { entry, decimals, requirements, amount, currency, resourceUrl, inPlace, others: [], byInput };
       };
       const first = inEntry(priced);
       const others = (priced.others ?? []).map(inEntry);
-      const terms = offeredTerms(resourceUrl, first.requirements);
+      const terms = offeredTerms(first);
       const sold = { ...resource, bazaar: forms, isLowest };
       const challenge = whichShown([first, ...others], away, (shown) =>
         renewed(signer, shown, resourceUrl, (signed) =>
@@ -151,7 +155,7 @@ export function compileOffers(
         others,
         ended: priced.ended?.map(inEntry),
         bazaar: forms,
-        byInput,
+        isLowest,
         get challenge() {
           return challenge();
         },
@@ -191,17 +195,12 @@ function pricedAt(pricing: FixedPricing, first: bigint, decimalsOf: (price: Pric
   return { ...pricing, ...priceIn(pricing), others: (pricing.others ?? []).map(priceIn), ...ended };
 }
 
-/** Terms in the asset of one entry of `payments.x402`. */
-interface InEntry extends Omit<Offered, 'upfront' | 'byInput'> {
-  readonly entry: number;
-}
-
 /**
  * The challenge of the entries that can be paid now, of all where none can. One is made for each
  * selection, when it is first asked for.
  */
 function whichShown(
-  all: readonly [InEntry, ...InEntry[]],
+  all: readonly [Offered, ...Offered[]],
   away: () => ReadonlySet<number>,
   challengeOf: (shown: AllAccepts) => () => ChallengeTemplate,
 ): () => ChallengeTemplate {
@@ -271,30 +270,35 @@ export function offeredIn(offer: Offered, paid: PaidIn): Offered | undefined {
 
 /**
  * The terms that a token must show for a proof: those of the first asset, which the token of every
- * challenge names.
+ * challenge names. No token shows terms without units.
  */
 export function tokenTerms(
   offer: Offered,
   accepted: Pick<PaymentRequirements, 'network' | 'asset' | 'amount' | 'maxTimeoutSeconds'>,
 ): OfferedTerms {
-  const { requirements, resourceUrl, currency, decimals } = offer;
+  const { requirements, currency, decimals } = offer;
   const own = offeredIn(offer, accepted) ?? offer;
-  if (own === offer) return offeredTerms(resourceUrl, accepted);
+  if (own === offer) return offeredTerms(offer, accepted);
   const units = BigInt(accepted.amount);
   const { maxTimeoutSeconds } = requirements;
-  if (units === BigInt(own.requirements.amount)) return offeredTerms(resourceUrl, requirements);
+  const none = offeredTerms(offer, { amount: '', maxTimeoutSeconds });
+  // The token covers the time of the first asset alone.
+  if (accepted.maxTimeoutSeconds !== own.requirements.maxTimeoutSeconds) return none;
+  if (units === BigInt(own.requirements.amount)) return offeredTerms(offer, requirements);
   const first = rescaled(units, own.decimals, decimals);
   // A rounded price and one in another currency were never offered by this token.
   const isShown = own.currency === currency && rescaled(first, decimals, own.decimals) === units;
-  return offeredTerms(resourceUrl, { amount: isShown ? first.toString() : '', maxTimeoutSeconds });
+  return isShown ? offeredTerms(offer, { amount: first.toString(), maxTimeoutSeconds }) : none;
 }
 
 /** The terms of an offer that may change with the configuration: the token covers them. */
 export function offeredTerms(
-  resourceUrl: string,
-  { amount, maxTimeoutSeconds }: Pick<PaymentRequirements, 'amount' | 'maxTimeoutSeconds'>,
+  { resourceUrl, entry, requirements }: Pick<Offered, 'resourceUrl' | 'entry' | 'requirements'>,
+  { amount, maxTimeoutSeconds }: Pick<PaymentRequirements, 'amount' | 'maxTimeoutSeconds'> = requirements,
 ): OfferedTerms {
-  return { resourceUrl, units: amount, maxTimeoutSeconds };
+  const { network, asset } = requirements;
+  const paidIn = entry === 0 ? {} : { paidIn: `${network} ${asset}` };
+  return { resourceUrl, units: amount, maxTimeoutSeconds, ...paidIn };
 }
 
 /** The entry that a facilitator catalogues when it processes a payment. */

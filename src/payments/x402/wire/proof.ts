@@ -134,8 +134,8 @@ export function eip155ChainId(network: string): number | undefined {
 }
 
 /**
- * The replay keys that the payment of a proof may have: in the assets of this configuration,
- * whatever the proof names, and in the asset that it names.
+ * The replay keys that the payment of a proof may have: in the asset that it names, and in those of
+ * this configuration, whatever it names.
  */
 export function replayKeys(
   { accepted, payload: { authorization } }: PaymentPayload,
@@ -143,7 +143,7 @@ export function replayKeys(
 ): ReadonlySet<string> {
   const chainId = eip155ChainId(accepted.network);
   const named = chainId === undefined ? [] : [{ chainId, asset: accepted.asset }];
-  return new Set([...own, ...named].map(({ chainId, asset }) => replayKey({ ...authorization, chainId, asset })));
+  return new Set([...named, ...own].map(({ chainId, asset }) => replayKey({ ...authorization, chainId, asset })));
 }
 
 /** A member of a proof that is not what it must be. */
