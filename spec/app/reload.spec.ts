@@ -11,6 +11,7 @@ import { changed, PAYEE } from '../config/document/document.ts';
 
 const facilitator = { mode: 'remote', url: 'https://facilitator.example' };
 const SEPOLIA = { network: 'base-sepolia', payTo: PAYEE, facilitator };
+const PRICE = { amount: '0.01', currency: 'USDC', units: 10_000n };
 const AMOY = { network: 'polygon-amoy', payTo: PAYEE, facilitator };
 
 it('an entry is taken out of use by a reload, and out of the list by a restart, which the log says', async () => {
@@ -44,6 +45,6 @@ it('an entry is taken out of use by a reload, and out of the list by a restart, 
   assert.equal(reloader.reload(), 'reloaded');
   assert.deepEqual(
     used.map(({ alternatives, resources }) => [alternatives[0]?.offered, resources[0]?.pricing]),
-    [[false, { type: 'fixed', amount: '0.01', currency: 'USDC', units: 10_000n }]],
+    [[false, { type: 'fixed', ...PRICE, ended: [{ ...PRICE, entry: 1 }] }]],
   );
 });

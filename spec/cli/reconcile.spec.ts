@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -229,6 +229,15 @@ describe('acg reconcile --from-chain', () => {
       assert.deepEqual([last?.payment?.network, last?.resourceId], ['eip155:1337', 'market_report']);
       assert.match(errors, /^eip155:31337: blocks .* 6 payments/m);
       assert.match(errors, /^eip155:1337: blocks .* 1 payments/m);
+    });
+
+    it('knows the prices of one that is not offered any more', async () => {
+      const config = JSON.parse(readFileSync(path, 'utf8')) as { payments: { x402: readonly ConfigObject[] } };
+      const [first, other] = config.payments.x402;
+      const stopped = join(folder, 'stopped.yaml');
+      await writeConfig(stopped, { ...config, payments: { x402: [first, { ...other, offered: false }] } });
+      const { receipts, errors } = await reconcile('--dry-run', '--config', stopped);
+      assert.equal(receipts.at(-1)?.resourceId, 'market_report', errors);
     });
 
     it('takes no block number, which each network has its own of', async () => {

@@ -60,7 +60,12 @@ export function worldConfig(parts: WorldParts): ConfigObject {
   return parts.overrides === undefined ? config : merged(config, parts.overrides);
 }
 
-function paidOn({ chain, payTo, facilitator }: Pick<WorldParts, 'chain' | 'facilitator' | 'payTo'>): ConfigObject {
+/** One entry of `payments.x402`. */
+export function paidOn({
+  chain,
+  payTo,
+  facilitator,
+}: Pick<WorldParts, 'chain' | 'facilitator' | 'payTo'>): ConfigObject {
   return {
     network: `eip155:${chain.chainId}`,
     asset: chain.token.address,

@@ -230,11 +230,11 @@ async function unknown({ receipts, ledger }: Store, batch: readonly Receipt[]): 
   return missing;
 }
 
-/** The prices in the asset of one entry. */
+/** The prices in the asset of one entry, which need not be offered. */
 function pricesIn({ resources }: GatewayConfig, at: number, decimals: number): readonly Price[] {
   return resources.flatMap(({ id, pricing }) => {
-    const by = pricing.type === 'free' ? undefined : pricing.by;
-    const prices = pricesOf(pricing).filter(({ entry = 0 }) => entry === at);
+    const { by, ended = [] } = pricing.type === 'free' ? {} : pricing;
+    const prices = [...pricesOf(pricing), ...ended].filter(({ entry = 0 }) => entry === at);
     return prices.map(({ units, currency }) => {
       const highest = by === undefined ? units : parseAmount(highestOf(by), decimals);
       return { resourceId: id, units, highest, currency };

@@ -8,7 +8,7 @@ import { prepareTransaction } from './facilitator.ts';
 import { isSettledAfter, type Post, RESOURCES } from './fleet.ts';
 import type { Delivered } from './merchant.ts';
 import type { Plan } from './plan.ts';
-import { cancelCall, type SignedProof, signProof, signTransfer, spell, transferCall } from './proof.ts';
+import { cancelCall, type SignedProof, signProof, signTransfer, spell, type Terms, transferCall } from './proof.ts';
 import { type Seed, seedOf } from './seed.ts';
 import { ADVERSARIES, type Answered, type CallStory, type Kind, type Line, type Target } from './story.ts';
 import { CHANNELS, type Challenge, type Channel, type Reply, send } from './wire.ts';
@@ -16,12 +16,14 @@ import { CHANNELS, type Challenge, type Channel, type Reply, send } from './wire
 /** What buyers share. */
 export interface Market {
   readonly posts: readonly Post[];
-  readonly chain: ChainAccess;
+  readonly chains: readonly ChainAccess[];
   readonly plan: Plan;
   /** Buyers no longer disconnect or leave. */
   faultsOver: boolean;
   /** Until when buyers go on trying, Unix milliseconds. */
   giveUpAt: number;
+  /** A network that no 402 may offer to a request sent after `since`, Unix milliseconds. */
+  removed: { readonly network: string; readonly since: number } | undefined;
 }
 
 /** Longest wait for a Retry-After, milliseconds: a run must stay short. */
@@ -74,8 +76,15 @@ class Buyer {
   /** The challenge, or undefined when none came. */
   async ask(call: CallStory, seed: Seed): Promise<Challenge | undefined> {
     while (Date.now() < this.#market.giveUpAt) {
+      const { removed } = this.#market;
+      const sentAt = Date.now();
       const reply = await send(this.#gateway(seed), call.target, {}, channelOf(call, seed));
-      if (reply.kind === 'challenge') return reply.challenge;
+      if (reply.kind === 'challenge') {
+        const shown = reply.challenge.accepts.map(({ network }) => network);
+        if (removed !== undefined && sentAt > removed.since && shown.includes(removed.network))
+          call.oddities.push(`${removed.network} is offered after its removal`);
+        return reply.challenge;
+      }
       if (reply.kind === 'answer' || reply.kind === 'refusal') {
         call.oddities.push(
           reply.kind === 'answer' ? 'answered without a proof' : `${reply.refusal.status} ${reply.refusal.code}`,
@@ -90,9 +99,20 @@ class Buyer {
   async sign(call: CallStory, challenge: Challenge, seed: Seed, lifetimeMs?: number): Promise<SignedProof> {
     const { extensions, ...bare } = challenge;
     const signed = call.echoes && extensions !== undefined ? challenge : bare;
-    const proof = await signProof(this.account, this.#market.chain, signed, seed, lifetimeMs);
+    const terms = this.#terms(call, challenge, seed.fork('offer'));
+    const proof = await signProof(this.account, terms, signed, seed, lifetimeMs);
     call.proofs.push(proof.story);
     return proof;
+  }
+
+  #terms({ kind }: CallStory, { accepts }: Challenge, seed: Seed): Terms {
+    const accepted = seed.pick(accepts);
+    const isIts = ({ chainId }: ChainAccess): boolean => accepted.network === `eip155:${chainId}`;
+    const chain = this.#market.chains.find(isIts);
+    if (chain === undefined) throw new Error(`an offer on ${accepted.network}`);
+    const other = this.#market.chains.find((one) => !isIts(one));
+    if (kind !== 'liar' || other === undefined) return { accepted, chain, paid: accepted, signedFor: chain };
+    return { accepted, chain, paid: seed.pick(accepts), signedFor: other };
   }
 
   line(call: CallStory, proof: SignedProof, target: Target = call.target, spelling = 0): Line {
@@ -217,16 +237,24 @@ const PLAYS: Readonly<Record<Kind, (market: Market, buyer: Buyer, call: CallStor
   },
 
   /** Pays and cancels the authorization. */
-  cancel: (market, buyer, call, seed) =>
-    takeBack(market, buyer, call, seed, (nonce) => cancelCall(buyer.account, market.chain, nonce)),
+  cancel: (_market, buyer, call, seed) =>
+    takeBack(buyer, call, seed, ({ chain, authorization: { nonce } }) => cancelCall(buyer.account, chain, nonce)),
 
   /** Pays and spends the nonce on itself. */
-  to_self: (market, buyer, call, seed) =>
-    takeBack(market, buyer, call, seed, async (nonce, validBefore) => {
+  to_self: (_market, buyer, call, seed) =>
+    takeBack(buyer, call, seed, async ({ chain, authorization: { nonce, validBefore } }) => {
       const { address } = buyer.account;
       const authorization = { from: address, to: address, value: '1', validAfter: '0', validBefore, nonce };
-      return transferCall(authorization, await signTransfer(buyer.account, market.chain, authorization));
+      return transferCall(authorization, await signTransfer(buyer.account, chain, authorization));
     }),
+
+  /** Signs the terms of either network for one of them, and says that it pays on the other. */
+  async liar(_market, buyer, call, seed) {
+    const challenge = await buyer.ask(call, seed);
+    if (challenge === undefined) return;
+    const proof = await buyer.sign(call, challenge, seed.fork('proof'));
+    await buyer.redeem(call, buyer.line(call, proof), seed);
+  },
 
   /** Several copies of one proof in different spellings, all at once. */
   async copies(_market, buyer, call, seed) {
@@ -244,17 +272,15 @@ function withoutResource(proof: SignedProof): SignedProof {
 }
 
 async function takeBack(
-  { chain }: Market,
   buyer: Buyer,
   call: CallStory,
   seed: Seed,
-  write: (nonce: Hex, validBefore: string) => Promise<Hex>,
+  write: (proof: SignedProof) => Promise<Hex>,
 ): Promise<void> {
   const challenge = await buyer.ask(call, seed);
   if (challenge === undefined) return;
   const proof = await buyer.sign(call, challenge, seed.fork('proof'));
-  const data = await write(proof.authorization.nonce, proof.authorization.validBefore);
-  const transaction = await prepareTransaction(chain, data, seed.fork('relayer'));
+  const transaction = await prepareTransaction(proof.chain, await write(proof), seed.fork('relayer'));
   const taken = delay(seed.between(0, TAKE_BACK_WITHIN_MS)).then(() => transaction.send());
   // Sent too late, it reverts; the judge accepts both outcomes.
   await Promise.all([buyer.redeem(call, buyer.line(call, proof), seed), taken]);
@@ -279,19 +305,20 @@ export interface Crowd {
 const FUNDS_UNITS = 10n ** 12n;
 
 /** Gives every buyer a key and tokens. */
-export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<Crowd> {
-  const { plan } = market;
+export async function gatherCrowd(market: Market): Promise<Crowd> {
+  const { plan, chains } = market;
   const calls: CallStory[] = [];
   const buyers = Array.from({ length: plan.buyers }, (_, at) => {
     const account = privateKeyToAccount(seedOf(`${plan.seed}/buyer/${at}`).bytes32());
     return new Buyer(market, account);
   });
-  await Promise.all(buyers.map(({ account }) => chain.mint(account.address, FUNDS_UNITS)));
+  await Promise.all(chains.flatMap(({ mint }) => buyers.map(({ account }) => mint(account.address, FUNDS_UNITS))));
 
   const open = (): CallStory => {
     const id = calls.length + 1;
     const seed = seedOf(`${plan.seed}/call/${id}`);
-    const kind: Kind = ADVERSARIES.find(() => seed.chance(plan.adversaries)) ?? 'honest';
+    const lies = chains.length > 1 && seedOf(`${plan.seed}/liar/${id}`).chance(plan.adversaries);
+    const kind: Kind = ADVERSARIES.find(() => seed.chance(plan.adversaries)) ?? (lies ? 'liar' : 'honest');
     const key = seed.chance(plan.keys) ? `key-${seed.bytes32()}` : undefined;
     const target = { resource: seed.pick(RESOURCES), input: `call-${id}` };
     const channel = seedOf(`${plan.seed}/channel/${id}`).pick(CHANNELS);

@@ -144,7 +144,13 @@ function leastBy<Name>(shares: readonly (readonly [Name, number])[]): Name | und
   return shares.toSorted(([, one], [, other]) => one - other)[0]?.[0];
 }
 
-async function every(span: Span, seed: Seed, over: AbortSignal, act: (seed: Seed) => Promise<void>): Promise<void> {
+/** Acts after each span until it is over, once at a time. */
+export async function every(
+  span: Span,
+  seed: Seed,
+  over: AbortSignal,
+  act: (seed: Seed) => Promise<void>,
+): Promise<void> {
   for (;;) {
     await delay(seed.between(...span), undefined, { signal: over }).catch(() => undefined);
     if (over.aborted) return;

@@ -18,11 +18,16 @@ import { type Authorization, transferCall } from './proof.ts';
 import { type Seed, seedOf } from './seed.ts';
 
 /** Settles on the chain; gives false replies, disconnects and delays as `Faults` decides. */
-interface Facilitator extends HttpServer {
+export interface Facilitator extends HttpServer {
   /** Transactions that it reported as settled and has not sent yet. */
   readonly owed: number;
   /** Of `/settle`. */
   readonly calls: number;
+  /** Nonces of payments that belong to another network or token. */
+  readonly strays: readonly string[];
+  /** New requests get no answer until `wake`. */
+  pause(): void;
+  wake(): void;
 }
 
 const SETTLE_FAULTS = ['error_before', 'error_after', 'cut_after', 'slow', 'pending_late', 'cut_late'] as const;
@@ -43,13 +48,16 @@ const REVERTS: readonly (readonly [RegExp, string])[] = [
 
 interface Asked {
   readonly paymentPayload: { readonly payload: { readonly signature: Hex; readonly authorization: Authorization } };
-  readonly paymentRequirements: { readonly network: string };
+  readonly paymentRequirements: { readonly network: string; readonly asset: string };
 }
 
 /** Starts the facilitator over a chain. */
 export async function openFacilitator(chain: ChainAccess, plan: Plan, faults: Faults): Promise<Facilitator> {
   let owed = 0;
   let calls = 0;
+  const strays: string[] = [];
+  let awake = Promise.resolve();
+  let wake = (): void => undefined;
   const network = `eip155:${chain.chainId}`;
 
   const verify = async ({ response }: HttpExchange, { authorization, signature }: Payment): Promise<void> => {
@@ -108,6 +116,7 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, faults: Fa
 
   const server = await serveHttp(async (exchange) => {
     const { request, response, body } = exchange;
+    await awake;
     if (request.url === '/supported') {
       return answerJson(response, 200, {
         kinds: [{ x402Version: 2, scheme: 'exact', network }],
@@ -115,7 +124,10 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, faults: Fa
         signers: {},
       });
     }
-    const { payload } = (JSON.parse(body.toString()) as Asked).paymentPayload;
+    const { paymentPayload, paymentRequirements } = JSON.parse(body.toString()) as Asked;
+    const { payload } = paymentPayload;
+    const isOwn = paymentRequirements.network === network && isSame(paymentRequirements.asset, chain.token.address);
+    if (!isOwn) strays.push(payload.authorization.nonce);
     await (request.url === '/verify' ? verify : settle)(exchange, payload);
   });
   return {
@@ -126,10 +138,19 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, faults: Fa
     get calls() {
       return calls;
     },
+    strays,
+    pause() {
+      ({ promise: awake, resolve: wake } = Promise.withResolvers<void>());
+    },
+    wake: () => wake(),
   };
 }
 
 type Payment = Asked['paymentPayload']['payload'];
+
+function isSame(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase();
+}
 
 /** Why the chain would not move this money now, or undefined. */
 async function reverted(chain: ChainAccess, data: Hex): Promise<string | undefined> {

@@ -68,12 +68,18 @@ const LONGEST_SLOW_MS = 1_400;
 
 /**
  * Opens a proxy to a server. Every chunk, in either direction, may fail at this rate by the faults
- * of `party`; the order of bytes never changes.
+ * of `party`; the order of bytes never changes. `subject`: for lines of one party that fail apart.
  */
-export function openLine(to: NetConnectOpts, party: string, rate: number, faults: Faults): Promise<TcpProxy> {
+export function openLine(
+  to: NetConnectOpts,
+  party: string,
+  rate: number,
+  faults: Faults,
+  subject = '',
+): Promise<TcpProxy> {
   return startTcpProxy(to, (piece) => {
     const { bytes, from, into } = piece;
-    const fault = faults.next(party, '', rate, PIECE_FAULTS);
+    const fault = faults.next(party, subject, rate, PIECE_FAULTS);
     if (fault === undefined) piece.pass();
     else if (fault.kind === 'cut') from.destroy();
     else if (fault.kind === 'delayed') delayPiece(piece, fault.seed);
@@ -97,10 +103,10 @@ function delayPiece({ bytes, from, into }: Piece, seed: Seed): void {
   );
 }
 
-/** Opens a proxy to the chain's node, which fails call by call. */
-export function openNodeLine(rpcUrl: string, plan: Plan, faults: Faults): Promise<HttpServer> {
+/** Opens a proxy to the chain's node, which fails call by call; several nodes fail apart. */
+export function openNodeLine(rpcUrl: string, plan: Plan, faults: Faults, subject = ''): Promise<HttpServer> {
   return serveHttp(async ({ response, body }) => {
-    const fault = faults.next('rpc', '', plan.faults.rpc, NODE_FAULTS);
+    const fault = faults.next('rpc', subject, plan.faults.rpc, NODE_FAULTS);
     if (fault?.kind === 'error') return answerJson(response, 503, { error: 'unavailable' });
     if (fault?.kind === 'cut') return resetConnection(response);
     if (fault?.kind === 'slow') await delay(fault.seed.between(0, LONGEST_SLOW_MS));

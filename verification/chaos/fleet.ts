@@ -1,9 +1,11 @@
 /** The gateways of a chaos run, which are killed, paused and started again. */
 
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { type ConfigObject, CURRENCY, merged } from '../../spec/support/config.ts';
+import { formatUnits } from 'viem';
+import { type ConfigObject, CURRENCY, merged, paidOn, writeConfig } from '../../spec/support/config.ts';
 import {
   type GatewayProcess,
   type PreparedGateway,
@@ -13,16 +15,14 @@ import {
 import { freePorts } from '../../spec/support/ports.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
 import { AFTER, SEALING } from '../../spec/support/settled-after.ts';
-import type { Chain } from '../../tools/local-world/chain.ts';
+import { LOCAL_TOKEN } from '../../src/payments/pricing/networks.ts';
+import type { Network } from './networks.ts';
 
 /** What the configuration of the gateways refers to. */
 export interface Surroundings {
-  readonly chain: Chain;
-  readonly rpcUrl: string;
-  readonly facilitatorUrl: string;
+  readonly networks: readonly Network[];
   readonly backendUrl: string;
   readonly storage: PreparedParts['storage'];
-  readonly payTo: string;
   /** For the configuration files. */
   readonly directory: string;
 }
@@ -42,13 +42,18 @@ export interface Post {
   /** Starts it again; a start that fails is repeated, as a cluster does. */
   start(): Promise<void>;
   stop(): Promise<void>;
+  /**
+   * Writes that a network is offered or not into its configuration; resolves when its process uses
+   * it or has ended. @throws Error where it refuses to
+   */
+  offer(at: number, offered: boolean): Promise<void>;
   /** Lines of level `error` that its processes wrote, the first ones. */
   readonly complaints: readonly string[];
 }
 
 /** The merchant id, for keys of the store. */
 export const MERCHANT_ID = 'chaos-shop';
-/** The price of every resource, base units. */
+/** The price of every resource on the first network, base units. */
 export const PRICE_UNITS = 1_000n;
 
 /**
@@ -87,6 +92,8 @@ const MOST_COMPLAINTS = 20;
 const START_AGAIN_MS = 200;
 const JUMPING_CLOCK = ['--import', pathToFileURL(join(import.meta.dirname, 'jumping-clock.ts')).href];
 const STARTS = 20;
+const RELOADED = 'config reloaded';
+const RELOADS: ReadonlySet<unknown> = new Set([RELOADED, 'config rejected']);
 
 /** Starts the gateways, all over one store. */
 export async function openFleet(count: number, parts: Surroundings): Promise<readonly Post[]> {
@@ -106,6 +113,7 @@ export async function openFleet(count: number, parts: Surroundings): Promise<rea
 function openPost(name: string, prepared: PreparedGateway): Post {
   let running: GatewayProcess | undefined;
   let up = false;
+  let { config } = prepared;
   const complaints: string[] = [];
   const bury = (): void => {
     up = false;
@@ -146,6 +154,18 @@ function openPost(name: string, prepared: PreparedGateway): Post {
       await running?.stop();
       bury();
     },
+    async offer(at, offered) {
+      const gateway = running;
+      const before = new Set(gateway?.log);
+      config = merged(config, {
+        payments: { x402: entriesIn(config).with(at, { ...entriesIn(config)[at], offered }) },
+      });
+      await writeConfig(`${prepared.configPath}.new`, config);
+      await rename(`${prepared.configPath}.new`, prepared.configPath);
+      const taken = gateway?.logged((line) => !before.has(line) && RELOADS.has(line['msg']));
+      const line = await Promise.race([taken, gateway?.ended.then(() => undefined)]);
+      if (line !== undefined && line['msg'] !== RELOADED) throw new Error(`${name}: ${JSON.stringify(line)}`);
+    },
   };
 }
 
@@ -162,28 +182,47 @@ function configuration(
   ports: { agents: number; management: number },
   publicBaseUrl: string,
 ): PreparedParts {
-  const { chain, rpcUrl, facilitatorUrl, backendUrl, storage, payTo } = parts;
+  const { networks, backendUrl, storage } = parts;
+  const worlds = networks.map(({ chain, rpcUrl, facilitatorUrl, payTo }) => ({
+    ...{ chain: { ...chain, rpcUrl }, payTo },
+    facilitator: { mode: 'remote', url: facilitatorUrl } as const,
+  }));
+  const [world] = worlds;
+  if (world === undefined) throw new Error('a run has a network');
+  // A settlement without a verdict ends by what the chain shows.
+  const kept = { keepAnswerSeconds: 3_600, payToExclusive: true };
+  const entries = worlds.map((one, at) => ({
+    ...paidOn(one),
+    currency: networks[at]?.currency,
+    ...(at === 0 ? kept : {}),
+  }));
   const samples = Object.keys(sampleResources(CURRENCY)).map((id) => [id, undefined]);
   return {
-    backendUrl: backendUrl,
-    chain: { ...chain, rpcUrl },
-    storage,
-    facilitator: { mode: 'remote', url: facilitatorUrl },
-    ports,
-    payTo,
+    ...world,
+    ...{ backendUrl, storage, ports },
     overrides: {
       merchant: { id: MERCHANT_ID, publicBaseUrl },
-      // A settlement without a verdict ends by what the chain shows.
-      payments: { x402: { keepAnswerSeconds: 3_600, payToExclusive: true } },
+      payments: { x402: entries.length === 1 ? entries[0] : entries },
       protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
       storage: { eventsMaxLength: EVERYTHING, receiptsMaxLength: EVERYTHING, sealing: SEALING },
       limits: { unpaidWork: { perResource: NO_BUDGET, perNetwork: NO_BUDGET, all: NO_BUDGET } },
-      resources: { ...Object.fromEntries(samples), ...resources() },
+      resources: { ...Object.fromEntries(samples), ...resources(pricingOf(networks)) },
     },
   };
 }
 
-function resources(): Readonly<Record<ResourceId, object>> {
+function entriesIn(config: ConfigObject): readonly object[] {
+  return (config['payments'] as { readonly x402: readonly object[] }).x402;
+}
+
+function pricingOf(networks: Surroundings['networks']): object {
+  const amounts = networks.map(({ currency, units }) => [currency, formatUnits(units, LOCAL_TOKEN.decimals)] as const);
+  const [[currency, amount] = []] = amounts;
+  return { type: 'fixed', ...(amounts.length === 1 ? { amount, currency } : { amounts: Object.fromEntries(amounts) }) };
+}
+
+function resources(pricing: object): Readonly<Record<ResourceId, object>> {
+  const resource = (backend: object): ConfigObject => ({ ...sold(backend), pricing });
   const report = (id: ResourceId) => resource({ method: 'GET', path: `/${PATHS[id]}/{input}` });
   const order = (id: ResourceId) => resource({ method: 'POST', path: `/${PATHS[id]}`, idempotent: true });
   const job = (id: ResourceId) => resource({ method: 'POST', path: `/${PATHS[id]}` });
@@ -195,7 +234,7 @@ function resources(): Readonly<Record<ResourceId, object>> {
   };
 }
 
-function resource(backend: object): ConfigObject {
+function sold(backend: object): ConfigObject {
   return {
     name: 'Chaos',
     description: 'A resource whose answer names the call it belongs to',
@@ -206,7 +245,6 @@ function resource(backend: object): ConfigObject {
       additionalProperties: false,
     },
     backend: { ...backend, timeoutMs: BACKEND_TIMEOUT_MS },
-    pricing: { type: 'fixed', amount: '0.001', currency: CURRENCY },
     expose: ['http', 'mcp', 'a2a', 'origin'],
     payments: ['x402'],
   };

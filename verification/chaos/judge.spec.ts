@@ -22,6 +22,10 @@ const REFUSAL = {
   hasPayment: true,
 } as const;
 
+function paidBy(transaction: string) {
+  return { how: 'paid' as const, transaction, chainId: 31_337, units: PRICE_UNITS };
+}
+
 /** The evidence of one paid call whose last receipt has `delivered: false`. */
 function undelivered(
   seen: Partial<Pick<ProofStory, 'answers' | 'refusals' | 'lostAt'>>,
@@ -72,9 +76,9 @@ function undelivered(
   return {
     calls: [call],
     chain: {
-      spent: new Map([[NONCE, { how: 'paid', transaction: TRANSACTION }]]),
+      spent: new Map([[NONCE, paidBy(TRANSACTION)]]),
       income: PRICE_UNITS,
-    } as Evidence['chain'],
+    },
     work: new Map([[MERCHANT_KEY, work]]),
     store: {
       payments: new Map([[PAY_ID, { state: 'undelivered', receiptId: receipt.id, recovered: false, hasToken: false }]]),
@@ -82,6 +86,7 @@ function undelivered(
       events: [settled],
     },
     cuts,
+    strays: [],
     open: [],
   };
 }
@@ -149,7 +154,7 @@ function provenCall(
       { ...call, target, proofs: told, lines: told.map((proof) => ({ proof, target, header: '', end: 'answered' })) },
     ],
     chain: {
-      spent: new Map(paid.map((at) => [`0x${at}` as const, { how: 'paid' as const, transaction: at }])),
+      spent: new Map(paid.map((at) => [`0x${at}` as const, paidBy(at)])),
       income: PRICE_UNITS * BigInt(paid.length),
     },
     work: new Map(
@@ -196,5 +201,23 @@ describe('the judge, for work that is not paid', () => {
   it('reports an answer that belongs to no proof of the call', () => {
     const proofs = [{ paid: true, worked: 1, bought: 2 }];
     assert.deepEqual(broken(provenCall('later_report', proofs)), ['wrongAnswers']);
+  });
+});
+
+describe('the judge, for two networks', () => {
+  const evidence = undelivered({ answers: [ANSWER] }, true);
+
+  it('reports a payment that the facilitator of another network got', () => {
+    assert.deepEqual(broken({ ...evidence, strays: [NONCE] }), ['wrongNetwork']);
+  });
+
+  it('reports a proof that was signed for another network than it says, and taken', () => {
+    const calls = evidence.calls.map((call) => ({ ...call, kind: 'liar' as const }));
+    assert.deepEqual(broken({ ...evidence, calls }), ['wrongNetwork']);
+  });
+
+  it('reports less income than the price on the network of a payment', () => {
+    const spent = new Map([[NONCE, { ...paidBy(TRANSACTION), units: PRICE_UNITS + 1n }]]);
+    assert.deepEqual(broken({ ...evidence, chain: { ...evidence.chain, spent } }), ['incomeUnexplained']);
   });
 });

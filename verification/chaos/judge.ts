@@ -2,7 +2,7 @@
 
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { PowerCut } from './controller.ts';
-import { isRepeatable, isSettledAfter, PATHS, PRICE_UNITS } from './fleet.ts';
+import { isRepeatable, isSettledAfter, PATHS } from './fleet.ts';
 import type { ChainLedger, StoredPayment, StoreLedger } from './ledgers.ts';
 import type { Work } from './merchant.ts';
 import type { Answered, CallStory, ProofStory, Refusal } from './story.ts';
@@ -38,9 +38,15 @@ export function judge(evidence: Evidence): { readonly violations: readonly Viola
       judgeMark(proof, evidence.store.receipts.get(proof.payId)?.at(0), losses, excused, accuse);
     }
   }
-  const paid = calls.flatMap(({ proofs }) => proofs).filter((proof) => isPaid(chain, proof)).length;
-  if (BigInt(paid) * PRICE_UNITS !== chain.income)
-    violations.push({ goal: 'incomeUnexplained', call: 0, what: `${chain.income} units for ${paid} payments` });
+  const paid = calls.flatMap(({ proofs }) => proofs).filter((proof) => isPaid(chain, proof));
+  if (paid.reduce((sum, { nonce }) => sum + (chain.spent.get(nonce)?.units ?? 0n), 0n) !== chain.income)
+    violations.push({ goal: 'incomeUnexplained', call: 0, what: `${chain.income} units for ${paid.length} payments` });
+  for (const nonce of evidence.strays)
+    violations.push({
+      goal: 'wrongNetwork',
+      call: callOfNonce(calls, nonce),
+      what: `another facilitator got ${nonce}`,
+    });
   for (const record of open) violations.push({ goal: 'openAfterQuiesce', call: callOf(calls, record), what: record });
   return { violations, excused };
 }
@@ -48,6 +54,8 @@ export function judge(evidence: Evidence): { readonly violations: readonly Viola
 function judgeCall(call: CallStory, { chain, store }: Evidence, accuse: Accuse): void {
   const paid = call.proofs.filter((proof) => isPaid(chain, proof));
   if (paid.length > 1) accuse('doubleSettled', paid.map(({ nonce }) => nonce).join(' '));
+  const taken = call.proofs.filter(({ nonce, answers }) => answers.length > 0 || chain.spent.has(nonce));
+  if (call.kind === 'liar' && taken.length > 0) accuse('wrongNetwork', taken.map(({ nonce }) => nonce).join(' '));
   if (call.lines.length === 0) accuse('unfinished', 'never got a challenge');
   for (const line of call.lines) if (line.end === undefined) accuse('unfinished', line.proof.nonce);
   for (const oddity of call.oddities) accuse('unexpectedAnswers', oddity);
@@ -136,6 +144,10 @@ function isDeliveryLost({ answers, refusals, lostAt }: ProofStory, work: Work | 
 
 function callOf(calls: readonly CallStory[], record: string): number {
   return calls.find(({ proofs }) => proofs.some(({ payId }) => record.startsWith(payId)))?.id ?? 0;
+}
+
+function callOfNonce(calls: readonly CallStory[], nonce: string): number {
+  return calls.find(({ proofs }) => proofs.some((proof) => proof.nonce === nonce.toLowerCase()))?.id ?? 0;
 }
 
 /** Whether the chain shows that this proof paid the merchant. */
@@ -239,6 +251,7 @@ export const GOALS = [
   'duplicateReceipts',
   'duplicateMoneyEvents',
   'incomeUnexplained',
+  'wrongNetwork',
   'openAfterQuiesce',
 ] as const;
 export type Goal = (typeof GOALS)[number];
@@ -257,6 +270,8 @@ export interface Evidence {
   readonly work: ReadonlyMap<string, Work>;
   readonly store: StoreLedger;
   readonly cuts: readonly PowerCut[];
+  /** Nonces of payments that the facilitator of another network got. */
+  readonly strays: readonly string[];
   /** Records that were still open when everything was quiet. */
   readonly open: readonly string[];
 }

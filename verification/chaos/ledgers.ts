@@ -140,13 +140,29 @@ async function eventsOf(redis: Redis): Promise<readonly Omit<CommerceEvent, 'id'
 /** What the chain shows of one nonce. */
 type Spent = 'paid' | 'elsewhere' | 'cancelled';
 
+interface Use {
+  readonly how: Spent;
+  readonly transaction: string;
+  readonly chainId: number;
+  /** What it paid the payee, base units. */
+  readonly units: bigint;
+}
+
 /** Used nonces (lower case) and their transactions. */
 export interface ChainLedger {
-  readonly spent: ReadonlyMap<string, { readonly how: Spent; readonly transaction: string }>;
+  readonly spent: ReadonlyMap<string, Use>;
   /**
    * Sum of all transfers to the payee, base units: by any sender, with or without an authorization.
    */
   readonly income: bigint;
+}
+
+/** One ledger of several chains: no two have a nonce in common. */
+export function together(chains: readonly ChainLedger[]): ChainLedger {
+  return {
+    spent: new Map(chains.flatMap(({ spent }) => [...spent])),
+    income: chains.reduce((sum, { income }) => sum + income, 0n),
+  };
 }
 
 const USED = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5';
@@ -167,13 +183,18 @@ export async function readChain(chain: ChainAccess, payTo: string, priceUnits: b
   const isPayment = (log: Log | undefined): boolean =>
     log?.topics[0] === TRANSFER && log.topics[2]?.endsWith(payee) === true && BigInt(log.data) === priceUnits;
   const logs = await allLogs(chain);
-  const spent = new Map<string, { how: Spent; transaction: string }>();
+  const spent = new Map<string, Use>();
+  const { chainId } = chain;
   let income = 0n;
   for (const [at, { topics, data, transactionHash: transaction }] of logs.entries()) {
     const [event, , subject = ''] = topics;
     if (event === TRANSFER && subject.endsWith(payee)) income += BigInt(data);
-    if (event === CANCELED) spent.set(subject, { how: 'cancelled', transaction });
-    if (event === USED) spent.set(subject, { how: isPayment(logs[at + 1]) ? 'paid' : 'elsewhere', transaction });
+    if (event === CANCELED) spent.set(subject, { how: 'cancelled', transaction, chainId, units: 0n });
+    if (event !== USED) continue;
+    const use = isPayment(logs[at + 1])
+      ? { how: 'paid' as const, units: priceUnits }
+      : { how: 'elsewhere' as const, units: 0n };
+    spent.set(subject, { ...use, transaction, chainId });
   }
   return { spent, income };
 }

@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { longPlan, overSqlite, shortPlan } from './plan.ts';
+import { longPlan, overSqlite, type Plan, shortPlan } from './plan.ts';
 import { runChaos } from './run.ts';
 
 const { values } = parseArgs({
@@ -17,17 +17,22 @@ const { values } = parseArgs({
     'power-cuts': { type: 'string' },
     /** `redis`, by default, or `sqlite`. */
     store: { type: 'string' },
+    /** 1, by default, or 2. */
+    networks: { type: 'string', default: '1' },
     /** The plan of `make test`. */
     short: { type: 'boolean' },
   },
 });
 const { store = 'redis' } = values;
 if (store !== 'redis' && store !== 'sqlite') throw new Error(`--store ${store}: redis or sqlite is wanted`);
+if (values.networks !== '1' && values.networks !== '2')
+  throw new Error(`--networks ${values.networks}: 1 or 2 is wanted`);
 const seed = Number(values.seed ?? randomInt(2 ** 32));
 const redisPlan = values.short === true ? shortPlan(seed) : longPlan(seed);
 const base = store === 'sqlite' ? overSqlite(redisPlan) : redisPlan;
-const plan = {
+const plan: Plan = {
   ...base,
+  networks: values.networks === '2' ? 2 : 1,
   calls: Number(values.calls ?? base.calls),
   buyers: Number(values.buyers ?? base.buyers),
   least: {

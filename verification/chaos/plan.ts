@@ -6,6 +6,8 @@ export interface Plan {
   readonly seed: number;
   /** Two gateways over one Redis, or one over a file of SQLite, which has none of Redis' faults. */
   readonly store: 'redis' | 'sqlite';
+  /** Each with a chain and a facilitator of its own; of several, one is not offered for a while. */
+  readonly networks: 1 | 2;
   /** Logical paid calls, at least; more when the kills are not done yet. */
   readonly calls: number;
   /** Buyers at the same time. */
@@ -27,6 +29,9 @@ export interface Plan {
   readonly gatewayPauseEveryMs: Span;
   readonly clockJumpEveryMs: Span;
   readonly redisKillEveryMs: Span;
+  /** Of each facilitator, where there are two: cut off or stopped, and for how long. */
+  readonly facilitatorAwayEveryMs: Span;
+  readonly facilitatorAwayMs: Span;
   /**
    * Of `/settle`, of `/verify`, of the backend, of the chain node; of the chunks on the connections
    * to Redis and to the others.
@@ -61,15 +66,18 @@ export interface Plan {
   readonly settleDownMs: number;
 }
 
-const FAULTS: Pick<Plan, 'store' | 'faults' | 'aborts' | 'leavers' | 'keys' | 'tokens' | 'adversaries'> = {
+const FAULTS = {
   store: 'redis',
+  networks: 1,
+  facilitatorAwayEveryMs: [4_000, 20_000],
+  facilitatorAwayMs: [1_000, 10_000],
   faults: { settle: 0.3, verify: 0.05, merchant: 0.3, rpc: 0.02, redisLine: 0.002, lines: 0.01 },
   aborts: 0.08,
   leavers: 0.4,
   keys: 0.5,
   tokens: 0.5,
   adversaries: 0.02,
-};
+} as const satisfies Partial<Plan>;
 
 /** The faults and goals of the short run, which is part of every test run. */
 export function shortPlan(seed: number): Plan {

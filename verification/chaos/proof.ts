@@ -8,46 +8,55 @@ import type { ChainAccess } from '../../tools/local-world/chain.ts';
 import { TOKEN_ABI } from '../../tools/local-world/contracts.ts';
 import type { Seed } from './seed.ts';
 import type { ProofStory } from './story.ts';
-import type { Challenge } from './wire.ts';
+import type { Challenge, Offer } from './wire.ts';
 
 /** A signed payment before it gets a spelling. */
 export interface SignedProof {
   readonly story: ProofStory;
   readonly authorization: Authorization;
   readonly payload: object;
+  readonly chain: ChainAccess;
+}
+
+/** What a proof says and what it signs, which are the same but for liars. */
+export interface Terms {
+  readonly accepted: Offer;
+  /** Of `accepted`. */
+  readonly chain: ChainAccess;
+  readonly paid: Offer;
+  readonly signedFor: ChainAccess;
 }
 
 /**
- * Signs the offer of a challenge with a nonce of the seed; it lasts `lifetimeMs`, or as long as
+ * Signs an offer of a challenge with a nonce of the seed; it lasts `lifetimeMs`, or as long as
  * offered.
  */
 export async function signProof(
   account: PrivateKeyAccount,
-  chain: ChainAccess,
+  { accepted, chain, paid, signedFor }: Terms,
   challenge: Challenge,
   seed: Seed,
   lifetimeMs?: number,
 ): Promise<SignedProof> {
-  const [offer] = challenge.accepts;
   const now = Math.floor(Date.now() / 1_000);
-  const lifetime = lifetimeMs === undefined ? offer.maxTimeoutSeconds : Math.ceil(lifetimeMs / 1_000);
+  const lifetime = lifetimeMs === undefined ? accepted.maxTimeoutSeconds : Math.ceil(lifetimeMs / 1_000);
   const authorization: Authorization = {
     from: account.address,
-    to: offer.payTo as Hex,
-    value: offer.amount,
+    to: paid.payTo as Hex,
+    value: paid.amount,
     validAfter: '0',
     validBefore: String(now + lifetime),
     nonce: seed.bytes32(),
   };
-  const signature = await signTransfer(account, chain, authorization);
+  const signature = await signTransfer(account, signedFor, authorization);
   const payload = {
     x402Version: 2,
     resource: challenge.resource,
-    accepted: offer,
+    accepted,
     payload: { signature, authorization },
     ...(challenge.extensions === undefined ? {} : { extensions: challenge.extensions }),
   };
-  return { story: storyOf(chain, authorization), authorization, payload };
+  return { story: storyOf(chain, authorization), authorization, payload, chain };
 }
 
 /**

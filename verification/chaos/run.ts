@@ -1,26 +1,21 @@
 /** One chaos run: faults, then none, then the comparison of the ledgers. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { NetConnectOpts } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { type ChainAccess, startChain } from '../../tools/local-world/chain.ts';
 import { type Crowd, gatherCrowd, type Market } from './buyer.ts';
 import { type Action, type Controller, openPower, startController } from './controller.ts';
-import { openFacilitator } from './facilitator.ts';
-import { createFaults, openLine, openNodeLine } from './faults.ts';
-import { openFleet, PRICE_UNITS } from './fleet.ts';
+import { createFaults, openLine } from './faults.ts';
+import { openFleet } from './fleet.ts';
 import { type Evidence, type Excused, GOALS, type Goal, isPaid, judge, type Violation } from './judge.ts';
-import { openRedisReader, openSqliteReader, readChain, type StoreReader } from './ledgers.ts';
+import { openRedisReader, openSqliteReader, readChain, type StoreReader, together } from './ledgers.ts';
 import { openMerchant } from './merchant.ts';
+import { disturbNetworks, openNetworks, peerOf } from './networks.ts';
 import type { Plan } from './plan.ts';
 
 /** Over each store. */
 const GATEWAYS = { redis: 2, sqlite: 1 };
-/** Pause between two empty blocks, which advance the chain's clock, milliseconds. */
-const BLOCK_EVERY_MS = 1_000;
 const LOOK_EVERY_MS = 100;
 
 /** Reports progress. */
@@ -46,42 +41,35 @@ async function play(
 ): Promise<Outcome> {
   const directory = await mkdtemp(join(tmpdir(), 'acg-chaos-'));
   onEnd(() => rm(directory, { recursive: true, force: true }));
-  const chain = await startChain();
-  onEnd(chain.stop);
-  onEnd(breathe(chain));
   const path = join(directory, 'store.db');
   const power = plan.store === 'redis' ? await openPower() : undefined;
   if (power !== undefined) onEnd(power.stop);
   const faults = createFaults(plan.seed);
-  const [facilitator, backend, nodeLine] = await Promise.all([
-    openFacilitator(chain, plan, faults),
-    openMerchant(plan, faults),
-    openNodeLine(chain.rpcUrl, plan, faults),
-  ]);
-  for (const { stop } of [facilitator, backend, nodeLine]) onEnd(stop);
+  const networks = await openNetworks(plan, faults, onEnd);
+  const chains = networks.map(({ chain }) => chain);
+  const backend = await openMerchant(plan, faults);
+  onEnd(backend.stop);
   const { lines, redisLine: redisRate } = plan.faults;
-  const [redisLine, facilitatorLine, merchantLine] = await Promise.all([
+  const [redisLine, merchantLine] = await Promise.all([
     power && openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, faults),
-    openLine(peerOf(facilitator.url), 'facilitator-line', lines, faults),
     openLine(peerOf(backend.url), 'merchant-line', lines, faults),
   ]);
-  for (const line of [redisLine, facilitatorLine, merchantLine]) if (line !== undefined) onEnd(line.stop);
-  const payTo = privateKeyToAddress(generatePrivateKey());
+  for (const line of [redisLine, merchantLine]) if (line !== undefined) onEnd(line.stop);
   const storage = redisLine ? { redis: { url: `redis://127.0.0.1:${redisLine.port}` } } : { sqlite: { path } };
-  const urls = {
-    rpcUrl: nodeLine.url,
-    facilitatorUrl: `http://127.0.0.1:${facilitatorLine.port}`,
-    backendUrl: `http://127.0.0.1:${merchantLine.port}`,
-  };
-  const posts = await openFleet(GATEWAYS[plan.store], { chain, ...urls, storage, payTo, directory });
+  const backendUrl = `http://127.0.0.1:${merchantLine.port}`;
+  const posts = await openFleet(GATEWAYS[plan.store], { networks, backendUrl, storage, directory });
   onEnd(() => Promise.all(posts.map((post) => post.stop())));
 
   const disturbUntil = Date.now() + plan.disturbAtMostMs;
-  const market: Market = { posts, chain, plan, faultsOver: false, giveUpAt: disturbUntil + plan.settleDownMs };
-  const crowd = await gatherCrowd(market, chain);
+  const giveUpAt = disturbUntil + plan.settleDownMs;
+  const market: Market = { posts, chains, plan, faultsOver: false, giveUpAt, removed: undefined };
+  const crowd = await gatherCrowd(market);
   const controller = startController(plan, posts, power);
   onEnd(() => controller.stop().catch(() => undefined));
-  const enough = (): boolean => Date.now() > disturbUntil || (crowd.calls.length >= plan.calls && controller.done());
+  const disturbance = disturbNetworks(networks, market, () => crowd.calls.length);
+  onEnd(() => disturbance.stop().catch(() => undefined));
+  const enough = (): boolean =>
+    Date.now() > disturbUntil || (crowd.calls.length >= plan.calls && controller.done() && disturbance.done());
   const timer = setInterval(
     () => progress(`${crowd.calls.length} calls, kills ${JSON.stringify(controller.kills)}`),
     5_000,
@@ -94,6 +82,7 @@ async function play(
   buying.catch(() => undefined);
   while (!enough()) await delay(LOOK_EVERY_MS);
   await controller.stop();
+  await disturbance.stop();
   faults.end();
   market.faultsOver = true;
   market.giveUpAt = Date.now() + plan.settleDownMs;
@@ -101,34 +90,31 @@ async function play(
 
   const reader = power ? openRedisReader(power.redis.socketPath) : openSqliteReader(path);
   onEnd(() => reader.close());
-  const lastOpenAt = await untilQuiet(reader, buying, () => facilitator.owed === 0, plan.settleDownMs);
-  const lastFaultAt = Math.max(controller.lastAt, faults.lastAt);
+  const lastOpenAt = await untilQuiet(
+    reader,
+    buying,
+    () => networks.every(({ facilitator }) => facilitator.owed === 0),
+    plan.settleDownMs,
+  );
+  const lastFaultAt = Math.max(controller.lastAt, disturbance.lastAt, faults.lastAt);
   progress(`quiet ${lastOpenAt - lastFaultAt} ms after the last fault`);
   await comeBack(crowd, reader, plan);
   const open = [...(await reader.open()), ...(await reader.waiting())];
-  const [chainLedger, store] = await Promise.all([readChain(chain, payTo, PRICE_UNITS), reader.read()]);
+  const ledgers = await Promise.all(networks.map(({ chain, payTo, units }) => readChain(chain, payTo, units)));
+  const store = await reader.read();
   const cuts = power?.cuts ?? [];
-  const evidence = { calls: crowd.calls, chain: chainLedger, work: backend.work, store, cuts, open };
+  const strays = networks.flatMap(({ facilitator }) => facilitator.strays);
+  const evidence = { calls: crowd.calls, chain: together(ledgers), work: backend.work, store, cuts, strays, open };
   return {
     ...evidence,
     ...judge(evidence),
     kills: controller.kills,
-    actions: controller.actions,
+    actions: [...controller.actions, ...disturbance.actions],
     faults: faults.counts,
+    ...(networks.length === 1 ? {} : { networks: disturbance.counts }),
     recoveryMs: Math.max(0, lastOpenAt - lastFaultAt),
     complaints: posts.flatMap(({ complaints }) => complaints),
   };
-}
-
-function peerOf(url: string): NetConnectOpts {
-  const { hostname, port } = new URL(url);
-  return { host: hostname, port: Number(port) };
-}
-
-/** Mines empty blocks, so that the chain's clock advances without payments. */
-function breathe(chain: ChainAccess): () => void {
-  const timer = setInterval(() => void chain.request('evm_mine', []).catch(() => undefined), BLOCK_EVERY_MS);
-  return () => clearInterval(timer);
 }
 
 /**
@@ -171,6 +157,8 @@ interface Outcome extends Evidence {
   readonly kills: Controller['kills'];
   readonly actions: readonly Action[];
   readonly faults: Readonly<Record<string, number>>;
+  /** What the networks went through, where there are two. */
+  readonly networks?: Readonly<Record<string, number>>;
   /** From the last fault to the last open record, milliseconds. */
   readonly recoveryMs: number;
   readonly complaints: readonly string[];
@@ -179,7 +167,7 @@ interface Outcome extends Evidence {
 /** What a run measured against its goals, as one JSON line. */
 export interface Report
   extends Pick<Outcome, 'kills' | 'faults' | 'excused' | 'recoveryMs'>,
-    Partial<Pick<Outcome, 'violations' | 'actions' | 'complaints'>> {
+    Partial<Pick<Outcome, 'networks' | 'violations' | 'actions' | 'complaints'>> {
   readonly seed: number;
   readonly calls: number;
   /** Calls with a payment that the chain shows. */
@@ -193,7 +181,7 @@ export interface Report
 }
 
 function reportOf({ seed }: Plan, outcome: Outcome): Report {
-  const { calls, chain, violations, excused, kills, actions, faults, cuts, recoveryMs, complaints } = outcome;
+  const { calls, chain, violations, excused, kills, actions, faults, cuts, recoveryMs, complaints, networks } = outcome;
   const broken = (goal: Goal): number => violations.filter((violation) => violation.goal === goal).length;
   const answered = calls.filter(({ proofs }) => proofs.some(({ answers }) => answers.length > 0));
   return {
@@ -204,6 +192,7 @@ function reportOf({ seed }: Plan, outcome: Outcome): Report {
     channels: counted(answered.map(({ channel }) => channel)),
     kills,
     faults,
+    ...(networks === undefined ? {} : { networks: { ...networks, ...paidBy(outcome) } }),
     cuts: cuts.map(({ sampledAt, killedAt, lostBytes }) => ({ windowMs: killedAt - sampledAt, lostBytes })),
     goals: Object.fromEntries(GOALS.map((goal) => [goal, broken(goal)])) as Record<Goal, number>,
     excused,
@@ -211,6 +200,12 @@ function reportOf({ seed }: Plan, outcome: Outcome): Report {
     // For a replay.
     ...(violations.length === 0 ? {} : { violations, actions, complaints }),
   };
+}
+
+/** Payments by the number of their chain. */
+function paidBy({ chain }: Outcome): Readonly<Record<string, number>> {
+  const paid = [...chain.spent.values()].filter(({ how }) => how === 'paid');
+  return counted(paid.map(({ chainId }) => `paid on ${chainId}`));
 }
 
 function counted(names: readonly string[]): Readonly<Record<string, number>> {

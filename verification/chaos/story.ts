@@ -5,9 +5,12 @@ import type { ResourceId } from './fleet.ts';
 import type { Delivered } from './merchant.ts';
 import type { Channel } from './wire.ts';
 
-/** The kind of a buyer; all but `honest` and `hasty` want more than they paid for. */
+/**
+ * The kind of a buyer; all but `honest` and `hasty` want more than they paid for. A `liar`, where
+ * there are two networks, signs for one and says the other.
+ */
 export const ADVERSARIES = ['two_inputs', 'cancel', 'to_self', 'copies', 'hasty'] as const;
-export type Kind = 'honest' | (typeof ADVERSARIES)[number];
+export type Kind = 'honest' | 'liar' | (typeof ADVERSARIES)[number];
 
 /** What is bought. */
 export interface Target {

@@ -15,7 +15,7 @@ export interface Offer {
 /** A PaymentRequired document. */
 export interface Challenge {
   readonly resource: object;
-  readonly accepts: readonly [Offer];
+  readonly accepts: readonly [Offer, ...Offer[]];
   /** The buyer's token among them. */
   readonly extensions?: object;
 }

@@ -268,10 +268,15 @@ describe('a price beside several entries', () => {
     });
   });
 
-  it('leaves out entries that are not offered', () => {
+  it('is offered in offered entries alone, and known in the others where it can be charged', () => {
     const prices = amounts({ EURC: '0.02', USDC: '0.01' });
     assert.deepEqual(priceOf(several([{ ...SEPOLIA, offered: false }, EURO], prices)), {
       ...{ type: 'fixed', amount: '0.02', currency: 'EURC', units: 2n, entry: 1 },
+      ended: [{ amount: '0.01', currency: 'USDC', units: 10_000n }],
+    });
+    const fine = amounts({ EURC: '0.001', USDC: '0.01' });
+    assert.deepEqual(priceOf(several([SEPOLIA, { ...EURO, offered: false }], fine)), {
+      ...{ type: 'fixed', amount: '0.01', currency: 'USDC', units: 10_000n },
     });
   });
 

@@ -587,6 +587,20 @@ describe('a proof for one of several offers', () => {
     replaced.replace(before, one);
     assert.equal(await verdictOn(inAsset(before, 1), 1, one, verifierOf(replaced)), '10000000000000000 on eip155:2');
   });
+
+  it('in an asset that is still configured and not offered begins nothing, and may have paid before', async () => {
+    const ended = [{ amount: '', currency: 'TUSD', units: 10_000n * 10n ** 12n, entry: 1 }];
+    const pricing = { type: 'fixed', amount: '', currency: 'TUSD', units: 10_000n, ended } as const;
+    const present = soldAt(pricing, nowMs, [fine, euro]);
+    const value = await proofFor(inAsset(before, 1), nowMs, { terms: fine });
+    const verdict = await verifierOf().verify({ kind: 'header', value }, of(present), 'network', () => BIND);
+    const { kind, refusal, agreed } = Object(verdict) as Extract<typeof verdict, { readonly kind: 'genuine' }>;
+    assert.deepEqual(
+      [kind, refusal, agreed.requirements.network],
+      ['genuine', 'invalid_payment_requirements', fine.network],
+    );
+    assert.equal(await verdictOn(inAsset(before, 1, { amount: '9' }), 1, present), 'invalid_network');
+  });
 });
 
 describe('a proof for a price that follows the input', () => {

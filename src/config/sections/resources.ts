@@ -6,7 +6,7 @@ import { AmountError, type Price, type Pricing, parseAmount, pricesOf } from '..
 import { highestOf, lowestOf } from '../../payments/pricing/by-input.ts';
 import { leastSecondsToPay } from '../../payments/x402/wire/proof.ts';
 import type { Labels } from '../../payments/x402/wire/types.ts';
-import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
+import { type ConfigProblem, memberPath, ProblemList } from '../../problems/problem.ts';
 import { bazaarFaults, inputFaults, operationFaults, outputFaults, templateFaults } from '../../resources/check.ts';
 import { isRepeatable } from '../../resources/resource.ts';
 import type { ResourceFault } from '../../resources/schemas/keywords.ts';
@@ -360,7 +360,8 @@ function derivePricing(
   if (assets.kind === 'absent') problems.add(`${path}.pricing`, 'needs payments.x402, else it cannot be paid');
   if (assets.kind !== 'known') return undefined;
   const { entries } = assets;
-  const offered = entries.map((asset, entry) => ({ ...asset, entry })).filter((one) => one.offered);
+  const indexed = entries.map((asset, entry) => ({ ...asset, entry }));
+  const offered = indexed.filter((one) => one.offered);
   const [preferred] = offered;
   if (preferred === undefined) {
     const where = entries.length > 1 ? ' in one entry at least' : '';
@@ -389,18 +390,26 @@ function derivePricing(
     );
     units(price, preferred);
   }
-  const prices = offered.flatMap((asset): readonly Price[] => {
-    const own = priceIn(asset);
-    if (own === undefined) return [];
-    const { entry } = asset;
-    const { amount, currency } = own;
-    return [{ amount, currency, units: units(own, asset) ?? 0n, ...(entry === 0 ? {} : { entry }) }];
-  });
-  const [first, ...others] = prices;
+  const pricesIn = (all: typeof offered, unitsIn: typeof units): readonly Price[] =>
+    all.flatMap((asset) => {
+      const own = priceIn(asset);
+      const inUnits = own && unitsIn(own, asset);
+      if (own === undefined || inUnits === undefined) return [];
+      const { entry } = asset;
+      const { amount, currency } = own;
+      return [{ amount, currency, units: inUnits, ...(entry === 0 ? {} : { entry }) }];
+    });
+  const [first, ...others] = pricesIn(offered, units);
+  // A price that cannot be charged there is no fault: it is not charged.
+  const ended = pricesIn(
+    indexed.filter((one) => !one.offered),
+    (price, { decimals }) => unitsOf(price, decimals, '', new ProblemList()),
+  );
   if (first === undefined || !problems.sound(`${path}.pricing`)) return undefined;
   if (pricing.by !== undefined && by === undefined) return undefined;
   const settle = pricing.settle === 'after' ? { settle: pricing.settle } : {};
-  return { type: 'fixed', ...first, ...settle, ...(others.length > 0 ? { others } : {}), ...(by && { by }) };
+  const elsewhere = { ...(others.length > 0 ? { others } : {}), ...(ended.length > 0 ? { ended } : {}) };
+  return { type: 'fixed', ...first, ...settle, ...elsewhere, ...(by && { by }) };
 }
 
 /** Undefined without a rule, and after a problem. */

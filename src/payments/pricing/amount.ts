@@ -22,6 +22,8 @@ export type Pricing =
       readonly settle?: 'after';
       /** Prices in further entries, in the merchant's order; absent: none. */
       readonly others?: readonly Price[];
+      /** Prices in entries that are not offered, which find earlier payments; absent: none. */
+      readonly ended?: readonly Price[];
       /** How the price follows the input: amounts and units are then the lowest. Absent: not. */
       readonly by?: PriceRule;
     });

@@ -329,10 +329,11 @@ function termsOf(offer: Offered): readonly Offered[] {
 /**
  * The present offer in the asset that the proof accepts, unless it accepts other terms that are
  * shown to have been offered for this input. A token shows that on every process that has its key,
- * also on one that never made the offer: prices do not change on all replicas at once. No token shows whether
- * the money was to move first, or an asset that is offered no more: only the process that made the
- * offer knows. `token`: of the proof, read with its terms. `over`: the offer was made, and its time
- * has passed.
+ * also on one that never made the offer: prices do not change on all replicas at once. No token
+ * shows whether the money was to move first, or an asset that is offered no more: only the process
+ * that made the offer knows. For the others the time of an offer in such an asset has passed, so
+ * that the chain is asked whether it paid before. `token`: of the proof, read with its terms.
+ * `over`: the offer was or may have been made, and its time has passed.
  */
 function acceptedOffer(
   present: Offered,
@@ -342,7 +343,10 @@ function acceptedOffer(
 ): { readonly agreed: Agreed; readonly over: boolean } {
   const own = replaced.find(present.resourceUrl, accepted);
   const inAsset = offeredIn(present, accepted);
-  if (inAsset === undefined) return { agreed: own ?? present, over: false };
+  if (inAsset === undefined) {
+    const ended = present.ended?.flatMap(termsOf).find(({ requirements }) => sameTerms(requirements, accepted));
+    return { agreed: own ?? ended ?? present, over: own === undefined && ended !== undefined };
+  }
   const { upfront } = inAsset;
   const offer = upfront !== undefined && accepted.extra?.['paymentFlow'] === UPFRONT ? upfront : inAsset;
   const { requirements } = offer;

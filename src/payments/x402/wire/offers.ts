@@ -45,6 +45,8 @@ export interface Offered extends Agreed {
   readonly upfront?: Offered;
   /** The same sale in further assets, in the merchant's order. */
   readonly others: readonly Offered[];
+  /** The same sale in assets that are not offered: it finds payments that were made before. */
+  readonly ended?: readonly Offered[] | undefined;
   /** How the price follows the input; absent: it is the same for all. */
   readonly byInput?: PriceByInput | undefined;
 }
@@ -151,6 +153,7 @@ export function compileOffers(
       return {
         ...first,
         others,
+        ended: priced.ended?.map(inEntry),
         bazaar: forms,
         isLowest,
         get challenge() {
@@ -188,7 +191,8 @@ function pricedAt(pricing: FixedPricing, first: bigint, decimalsOf: (price: Pric
     const units = rescaled(first, decimalsOf(pricing), decimals);
     return { ...price, units, amount: formatAmount(units, decimals) };
   };
-  return { ...pricing, ...priceIn(pricing), others: (pricing.others ?? []).map(priceIn) };
+  const ended = pricing.ended && { ended: pricing.ended.map(priceIn) };
+  return { ...pricing, ...priceIn(pricing), others: (pricing.others ?? []).map(priceIn), ...ended };
 }
 
 /**
@@ -222,8 +226,9 @@ function offerOfPrice(pricing: FixedPricing, timeoutMs: number, offerWith: (pric
   const upfront = offerWith(before);
   const leastSeconds = leastSecondsToPay(timeoutMs);
   const others = offer.others.map((one, index) => ({ ...one, leastSeconds, upfront: upfront.others[index] }));
+  const ended = offer.ended?.map((one, index) => ({ ...one, leastSeconds, upfront: upfront.ended?.[index] }));
   // Not spread: a spread would call the getter of the challenge.
-  return Object.assign(offer, { leastSeconds, upfront, others });
+  return Object.assign(offer, { leastSeconds, upfront, others, ended });
 }
 
 /**
