@@ -172,11 +172,11 @@ export function createProofVerifier(
       const [token] = [offer, ...(offer.others.length === 0 ? [] : replaced.of(offer.resourceUrl))]
         .flatMap((one) => readWith(tokenTerms(one, accepted)) ?? [])
         .toSorted((one, other) => (other.offeredUntilMs ?? 0) - (one.offeredUntilMs ?? 0));
-      const { agreed, over } = acceptedOffer(offer, accepted, token, { replaced, bind, nowMs });
+      const { agreed, over, elsewhere } = acceptedOffer(offer, accepted, token, { replaced, bind, nowMs });
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
       const refusal = examination.refusal?.reason ?? (over ? NOT_OFFERED : undefined);
-      const fault = examination.refusal?.fault;
+      const fault = elsewhere ?? examination.refusal?.fault;
       const age = nowMs - Number(payload.authorization.validBefore) * 1_000;
       // Too old to be new, young enough to have paid us before the store lost its data: the
       // settlement asks the chain.
@@ -329,20 +329,20 @@ function termsOf(offer: Offered): readonly Offered[] {
 /**
  * The present offer in the asset that the proof accepts, unless it accepts other terms that are
  * shown to have been offered for this input. A token shows that on every process that has its key,
- * also on one that never made the offer: prices do not change on all replicas at once. No token shows whether
- * the money was to move first, or an asset that is offered no more: only the process that made the
- * offer knows. `token`: of the proof, read with its terms. `over`: the offer was made, and its time
- * has passed.
+ * also on one that never made the offer: prices do not change on all replicas at once. No token
+ * shows whether the money was to move first, or an asset that is offered no more: only the process
+ * that made the offer knows. `token`: of the proof, read with its terms. `over`: the offer was
+ * made, and its time has passed. `elsewhere`: the fault of a proof in an asset that is not offered.
  */
 function acceptedOffer(
   present: Offered,
   accepted: Terms,
   token: ReadToken | undefined,
   { replaced, bind, nowMs }: Pick<VerifierParts, 'replaced'> & { readonly bind: () => string; readonly nowMs: number },
-): { readonly agreed: Agreed; readonly over: boolean } {
+): { readonly agreed: Agreed; readonly over: boolean; readonly elsewhere?: string } {
   const own = replaced.find(present.resourceUrl, accepted);
   const inAsset = offeredIn(present, accepted);
-  if (inAsset === undefined) return { agreed: own ?? present, over: false };
+  if (inAsset === undefined) return own === undefined ? notOffered(present, accepted) : { agreed: own, over: false };
   const { upfront } = inAsset;
   const offer = upfront !== undefined && accepted.extra?.['paymentFlow'] === UPFRONT ? upfront : inAsset;
   const { requirements } = offer;
@@ -361,6 +361,15 @@ function acceptedOffer(
     ...(leastSeconds === undefined ? {} : { leastSeconds }),
   };
   return { agreed, over: own === undefined && until !== undefined && nowMs >= until };
+}
+
+/** Compares a proof in an asset that is not offered with one on its network, else the first. */
+function notOffered(present: Offered, { network }: Terms) {
+  const all = [present, ...present.others];
+  const agreed = all.find(({ requirements }) => requirements.network === network) ?? present;
+  if (all.length === 1) return { agreed, over: false };
+  const names = all.map(({ requirements }) => `${requirements.asset} on ${requirements.network}`);
+  return { agreed, over: false, elsewhere: `accepted must be in an asset that is offered now: ${names.join(', ')}` };
 }
 
 /** Whether the 402 of a token was made for what is bought. */
