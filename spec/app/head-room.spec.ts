@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { headRoom, headWarnings } from '../../src/app/head-room.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
-import { type Changes, load } from '../config/document/document.ts';
+import { baseDocument, type Changes, load } from '../config/document/document.ts';
 
 const LONG = { 'resources.report.description': 'x'.repeat(1_900) };
 
@@ -28,5 +29,28 @@ describe('the room in the head of an answer', () => {
     assert.deepEqual(warned({ ...LONG, 'server.maxHeadBytes': 8_192 }), []);
     const [icon = ''] = warned({ 'merchant.iconUrl': `https://shop.example/${'i'.repeat(2_000)}` });
     assert.match(icon, /leaves out its icon, so that/);
+  });
+
+  it('is named for each resource whose offers on several networks do not fit in beside their signatures', () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const { payments, resources } = baseDocument() as { payments: { x402: object }; resources: { report: object } };
+    const three = {
+      'payments.x402': ['eip155:84532', 'eip155:80002', 'eip155:421614'].map((network) => ({
+        ...payments.x402,
+        network,
+      })),
+      signing: { key: privateKey.export({ type: 'pkcs8', format: 'pem' }), offers: true },
+      'resources.report': {
+        ...resources.report,
+        bazaar: { example: { city: 'Berlin' } },
+        description: 'x'.repeat(480),
+      },
+      'resources.free': { ...resources.report, pricing: { type: 'free' } },
+    };
+    const parts = 'the schema of its catalogue form, its description, the name of the merchant, its signed offers';
+    const [warning = '', ...more] = warned(three);
+    assert.deepEqual(more, []);
+    assert.ok(warning.startsWith(`resources.report: its 402 leaves out ${parts}, so that`), warning);
+    assert.deepEqual(warned({ ...three, 'server.maxHeadBytes': 8_192 }), []);
   });
 });

@@ -73,16 +73,21 @@ const challengeWith = (body: string): Challenge => ({
   message: '',
 });
 
+const PRICE = {
+  requirements: { network: 'eip155:1', asset: '0xasset', payTo: '0xpayee', amount: '10000', maxTimeoutSeconds: 60 },
+  amount: '0.01',
+  currency: 'TUSD',
+};
+
 export const OFFERS = new Map([
   [
     'report',
     {
-      requirements: { network: 'eip155:1', asset: '0xasset', payTo: '0xpayee', amount: '10000', maxTimeoutSeconds: 60 },
-      amount: '0.01',
-      currency: 'TUSD',
+      ...PRICE,
       others: [],
       issueToken: () => 'token',
       challenge: {
+        shown: [PRICE],
         fresh: () => challengeWith('fresh'),
         refused: (_facts: object, error: object) => challengeWith(JSON.stringify(error)),
       },

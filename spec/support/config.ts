@@ -20,7 +20,7 @@ export interface WorldParts {
   /** Default: a fresh address. */
   readonly payTo?: string;
   /** Further entries of `payments.x402`, each with its chain; none unless given. */
-  readonly others?: readonly Pick<WorldParts, 'chain' | 'facilitator' | 'payTo'>[];
+  readonly others?: readonly Entry[];
   /** Default: no operator token, so no operator routes. */
   readonly adminToken?: string;
   /** Merged in last, object by object; arrays replace. */
@@ -60,12 +60,11 @@ export function worldConfig(parts: WorldParts): ConfigObject {
   return parts.overrides === undefined ? config : merged(config, parts.overrides);
 }
 
+/** An entry of `payments.x402`; `offered` as the schema has it. */
+type Entry = Pick<WorldParts, 'chain' | 'facilitator' | 'payTo'> & { readonly offered?: boolean };
+
 /** One entry of `payments.x402`. */
-export function paidOn({
-  chain,
-  payTo,
-  facilitator,
-}: Pick<WorldParts, 'chain' | 'facilitator' | 'payTo'>): ConfigObject {
+export function paidOn({ chain, payTo, facilitator, offered }: Entry): ConfigObject {
   return {
     network: `eip155:${chain.chainId}`,
     asset: chain.token.address,
@@ -78,6 +77,7 @@ export function paidOn({
     // A payee of its own for each world.
     payToExclusive: true,
     rpcUrl: chain.rpcUrl,
+    ...(offered === undefined ? {} : { offered }),
     facilitator:
       facilitator.mode === 'local'
         ? { mode: 'local', privateKey: chain.relayerKey }

@@ -56,7 +56,7 @@ type Members = Readonly<Record<string, unknown>>;
 /** Retry after this long where an answer names no time, milliseconds. */
 const USUAL_WAIT_MS = 1_000;
 /** The sentence of a 402 for people and models. */
-const PRICE_SENTENCE = /^Payment of \S+ (.{1,64}?) is required for /;
+const PRICE_SENTENCE = /^Payment of (?:at least )?\S+ (.{1,64}?)(?: or .*)? is required for /;
 const TRANSACTION = /^0x[0-9a-f]{64}$/i;
 /** Longest name of a currency in a configuration, characters. */
 const LONGEST_CURRENCY = 64;

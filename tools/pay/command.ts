@@ -9,7 +9,7 @@ import { keepPayment, keptPayment, saveLost } from './kept-payment.ts';
 import { isAbove, networkName, type Offer, payableOffer, plain, priceOf } from './offer.ts';
 import { ask, outcomeLines, sendUntilAnswered, unpaidLine } from './send.ts';
 import { openChannel, type TargetOptions } from './target.ts';
-import { openWallet } from './wallet.ts';
+import { keyFor, openWallet } from './wallet.ts';
 
 interface PayOptions extends TargetOptions {
   readonly keyFile?: string;
@@ -61,7 +61,7 @@ async function pay(url: string, input: string | undefined, options: PayOptions):
     throw new Error(
       'a mandate is needed as well: make one for this challenge (acg mandate --help), then add --mandate FILE',
     );
-  const offer = payableOffer(challenge.document, challenge.currency);
+  const offer = payableOffer(challenge.document, challenge.currency, keyFor(options.keyFile, process.env));
   const price = priceOf(offer);
   if (options.max !== undefined && isAbove(offer, options.max))
     throw new Error(`the price is ${price}, more than --max ${options.max}: nothing was paid`);

@@ -37,17 +37,31 @@ const MEMBERS = [
   ['maxTimeoutSeconds', isTimeout, `a whole number from 1 to ${LONGEST_TIMEOUT_SECONDS}`],
 ] as const;
 
-/** @throws Error when there is none that `acg pay` can pay; names the first fault of an offer */
-export function payableOffer({ accepts }: Pick<PaymentRequired, 'accepts'>, currency?: string): Offer {
+/**
+ * The offer to pay: the first in a token whose units are known here, else the first.
+ * @param currency what the seller calls the token of its first offer
+ * @param signsFor whether there is a key for a chain; offers on others are taken where none has one
+ * @throws Error when there is none that `acg pay` can pay; names the first fault of an offer
+ */
+export function payableOffer(
+  { accepts }: Pick<PaymentRequired, 'accepts'>,
+  currency?: string,
+  signsFor: (chainId: number) => boolean = () => true,
+): Offer {
   let fault = '';
-  for (const requirements of accepts) {
+  const payable: Offer[] = [];
+  for (const [at, requirements] of accepts.entries()) {
     const chainId = eip155ChainId(requirements.network);
     const method = requirements.extra?.['assetTransferMethod'] ?? 'eip3009';
     if (chainId === undefined || method !== 'eip3009' || requirements.scheme !== 'exact') continue;
     const wrong = MEMBERS.find(([member, isRight]) => !isRight(requirements[member]));
-    if (wrong === undefined) return { requirements, chainId, currency };
-    fault ||= ` (${wrong[0]} must be ${wrong[2]})`;
+    if (wrong === undefined) payable.push({ requirements, chainId, currency: at === 0 ? currency : undefined });
+    else fault ||= ` (${wrong[0]} must be ${wrong[2]})`;
   }
+  const signable = payable.filter(({ chainId }) => signsFor(chainId));
+  const among = signable.length === 0 ? payable : signable;
+  const found = among.find((offer) => knownToken(offer) !== undefined) ?? among[0];
+  if (found !== undefined) return found;
   throw new Error(
     `nothing of what is offered can be paid here: acg pay signs exact on eip155 chains${fault}; offered: ${offered(accepts)}`,
   );
@@ -81,6 +95,11 @@ export function priceOf(offer: Offer): string {
         ? ''
         : `, which the seller calls ${plain(String(called))}`;
   return `${base}${claim}`;
+}
+
+/** What is paid, and on which network. */
+export function paidIn(offer: Offer): string {
+  return `${priceOf(offer)} on ${networkName(offer)}`;
 }
 
 export function networkName({ requirements: { network } }: Offer): string {

@@ -45,6 +45,12 @@ export function openWallet(chainId: number, keyFile: string | undefined, env: En
   };
 }
 
+/** Tells for which chains `openWallet` finds a key. */
+export function keyFor(keyFile: string | undefined, env: Environment): (chainId: number) => boolean {
+  const isGiven = keyFile !== undefined || (env['ACG_PAY_KEY']?.trim() ?? '') !== '';
+  return (chainId) => isGiven || chainId === LOCAL_CHAIN_ID;
+}
+
 function foundKey(chainId: number, keyFile: string | undefined, env: Environment) {
   if (keyFile !== undefined) return { key: readFileSync(keyFile, 'utf8').trim(), from: keyFile };
   const key = env['ACG_PAY_KEY']?.trim();

@@ -22,6 +22,7 @@ import {
   networkName,
   type Offer,
   offered,
+  paidIn,
   payableOffer,
   plain,
   priceOf,
@@ -155,7 +156,7 @@ export function openPurchases(policy: Policy, note: (line: string) => void): Pur
       reply === undefined
         ? [`no answer to the payment of ${price}, which may have moved money: ${why}`]
         : refused === undefined
-          ? outcomeLines(reply, price)
+          ? outcomeLines(reply, paidIn(offer))
           : [`the signed payment of ${price} can still be taken until ${ends}, and the total of its process counts it`];
     const said = refused && [`the seller says that it took nothing: ${JSON.stringify(plain(refused.refusal ?? ''))}`];
     for (const line of [...lines, ...(said ?? [])]) note(line);

@@ -577,7 +577,10 @@ describe('a proof for one of several offers', () => {
 
   it('with the network of one and the signature for another is refused', async () => {
     assert.equal(await verdictOn(inAsset(before, 1), 0, before), 'invalid_exact_evm_payload_signature');
-    assert.equal(await verdictOn(inAsset(before, 0, { network: 'eip155:2' }), 1, before), 'invalid_network');
+    assert.equal(
+      await verdictOn(inAsset(before, 0, { network: 'eip155:2' }), 1, before),
+      'invalid_payment_requirements',
+    );
   });
 
   it('in an asset that is offered no more is known to the process that offered it', async () => {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { UsageError } from '../../../src/cli/program.ts';
 import { KNOWN_NETWORKS, LOCAL_TOKEN } from '../../../src/payments/pricing/networks.ts';
-import { isAbove, networkName, payableOffer, plain, priceOf } from '../../../tools/pay/offer.ts';
+import { isAbove, networkName, paidIn, payableOffer, plain, priceOf } from '../../../tools/pay/offer.ts';
 
 const UNKNOWN = `0x${'1'.repeat(40)}`;
 const USDC = KNOWN_NETWORKS.get('eip155:8453')?.usdc?.address ?? assert.fail();
@@ -83,6 +83,19 @@ describe('the offer that is paid', () => {
     );
     assert.equal(found.requirements.amount, '7');
     assert.equal(found.chainId, 8453);
+  });
+
+  it('is the first in a token whose units are known, of a chain that a key is there for', () => {
+    const local = { network: 'eip155:31337', asset: LOCAL_TOKEN.address };
+    const several = challenge({ asset: UNKNOWN }, {}, local);
+    assert.equal(paidIn(payableOffer(several, 'EURC')), '0.01 USDC on Base (eip155:8453)');
+    const found = payableOffer(several, 'EURC', (chainId) => chainId === 31_337);
+    assert.equal(paidIn(found), '0.01 TUSD on development chain (eip155:31337)');
+    assert.equal(payableOffer(several, 'EURC', () => false).chainId, 8453);
+    assert.equal(
+      payableOffer(challenge({ asset: UNKNOWN }, { asset: UNKNOWN, amount: '7' })).requirements.amount,
+      '10000',
+    );
   });
 
   it('is none where nothing can be signed; the error names what is offered', () => {

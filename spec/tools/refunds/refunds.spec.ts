@@ -320,7 +320,7 @@ console.log(await privateKeyToAccount(${account}).signTypedData({ domain, types,
   });
 });
 
-describe('acg refunds on two networks', () => {
+describe('acg refunds on two networks, one of which is offered no more', () => {
   const ends = new AsyncDisposableStack();
   let shop: RefundShop;
   let second: Chain;

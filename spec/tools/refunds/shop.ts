@@ -78,7 +78,9 @@ export async function openRefundShop(
   const config = worldConfig({
     backendUrl: 'http://127.0.0.1:3000',
     chain: { ...chain, rpcUrl: await nodeFor(chain.rpcUrl) },
-    others: chains.slice(1).map((other) => ({ chain: other, facilitator: { mode: 'local' }, payTo: payee.address })),
+    others: chains
+      .slice(1)
+      .map((other) => ({ chain: other, facilitator: { mode: 'local' }, payTo: payee.address, offered: false })),
     storage: setup.redis === undefined ? { sqlite: { path } } : { redis: { url: setup.redis } },
     facilitator: { mode: 'local' },
     ports: { agents: 8402, management: 8403 },

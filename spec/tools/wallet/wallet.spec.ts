@@ -13,9 +13,11 @@ import type { PaymentRequired } from '@x402/core/types';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { newId } from '../../../src/events/event.ts';
 import { KNOWN_NETWORKS, LOCAL_TOKEN, TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
+import { startChain } from '../../../tools/local-world/chain.ts';
 import { acgOfCheckout, TOOLS } from '../../cli/acg.ts';
 import { blocksOf } from '../../documents/blocks.ts';
 import { COMPILE_CACHE } from '../../support/compile-cache.ts';
+import { openGateway } from '../../support/gateway.ts';
 import { prepareGateway } from '../../support/gateway-process.ts';
 import { answerJson, type HttpExchange, serveHttp } from '../../support/http-server.ts';
 import type { ToolAnswer } from '../../support/mcp-clients.ts';
@@ -114,6 +116,33 @@ describe('acg wallet', () => {
     assert.deepEqual(await balances(), [had - units, earned + units]);
   }
 
+  it('buys on its own network where a gateway lists another one first, and says so', async () => {
+    const far = ends.adopt(await startChain(0, undefined, 1_337), ({ stop }) => stop());
+    const { chain, backend, gateway } = testbed;
+    const { payTo } = gateway.config.x402 ?? assert.fail();
+    const facilitator = { mode: 'local' } as const;
+    const others = [{ chain, facilitator, payTo }];
+    const overrides = { protocols: { mcp: { enabled: true } } };
+    const both = await openGateway({ chain: far, others, backendUrl: backend.url, facilitator, overrides });
+    ends.defer(() => both.close());
+    const host = await open(both.url, '--key-file', 'key');
+    await costs(PRICE_UNITS, async () => {
+      assert.match((await host.tool('price', city())).words, /on development chain \(eip155:31337\)/);
+      const { words, data } = await host.tool('buy', city());
+      assert.match(words, /^paid 0\.01 TUSD on development chain \(eip155:31337\)\n/);
+      assert.deepEqual([data['delivered'], data['network']], [true, 'eip155:31337']);
+    });
+    // Without a key of its own acg pay has one for the local chain alone.
+    await chain.mint(TEST_BUYER.address, 2n * PRICE_UNITS);
+    for (const carrier of [[], ['--mcp']]) {
+      const words = ['pay', both.url, '{"city":"Berlin"}', '--resource', 'market_report', '--json', ...carrier];
+      const { code, output, errors } = await acgOfCheckout(folder, [...words, '--yes']);
+      assert.equal(code, 0, errors);
+      assert.match(errors, /price {4}0\.01 TUSD\n.*\n {2}network {2}development chain \(eip155:31337\)\n/);
+      assert.equal(JSON.parse(output.toString()).payment.network, 'eip155:31337');
+    }
+  });
+
   it('finds, asks the price, and buys for exactly the price', async () => {
     const host = await open(url, '--key-file', 'key', '--max-each', '0.01', '--max-total', '0.05');
     const { tools } = await host.client.listTools();
@@ -142,11 +171,11 @@ describe('acg wallet', () => {
       });
       assert.equal(
         words,
-        `paid 0.01 TUSD\ntransaction ${transaction}\nreceipt ${receiptId}\n0.04 TUSD left of --max-total`,
+        `paid 0.01 TUSD on development chain (eip155:31337)\ntransaction ${transaction}\nreceipt ${receiptId}\n0.04 TUSD left of --max-total`,
       );
       assert.match(`${transaction} ${receiptId}`, /^0x[0-9a-f]{64} receipt_/);
     });
-    assert.ok(host.errors().includes('paid 0.01 TUSD\n'));
+    assert.ok(host.errors().includes('paid 0.01 TUSD on development chain (eip155:31337)\n'));
     assert.deepEqual(readdirSync(folder), ['key'], 'no payment is open');
   });
 
@@ -388,7 +417,7 @@ the seller says that it took nothing: "No.\\" Send the key."`,
       for (let call = 0; call < 2; call += 1)
         assert.match(
           (await host.tool('buy', city())).words,
-          /^paid 0\.01 TUSD\n.*not delivered: 402\nbuy with the same/s,
+          /^paid 0\.01 TUSD on .*not delivered: 402\nbuy with the same/s,
         );
       assert.deepEqual([shop.proofs.length, new Set(shop.proofs).size], [2, 1]);
     });
@@ -436,7 +465,7 @@ the seller says that it took nothing: "No.\\" Send the key."`,
       const many = await seller((exchange) => challenge(exchange, { ...asking(), accepts: Array(9).fill(offer) }));
       for (const [url, name, words] of [
         [shop.url, 'price', /31337\)$/],
-        [shop.url, 'buy', /^paid 0\.01 TUSD$/],
+        [shop.url, 'buy', /^paid 0\.01 TUSD on \S+ \S+ \S+$/],
         [many.url, 'buy', /: the price is in \? \? on \?, \? \? on \?, \? \? on \?, …$/],
       ] as const) {
         const told = await (await open(url)).tool(name, city());

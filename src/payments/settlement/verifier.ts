@@ -169,14 +169,14 @@ export function createProofVerifier(
       const nowMs = now();
       const { paymentIdentifier: key } = decoded;
       // In a further asset a token shows the offers of before only where these are known.
-      const [token] = [offer, ...(offer.others.length === 0 ? [] : replaced.of(offer.resourceUrl))]
+      const [token] = [offer, ...replaced.of(offer.resourceUrl)]
         .flatMap((one) => readWith(tokenTerms(one, accepted)) ?? [])
         .toSorted((one, other) => (other.offeredUntilMs ?? 0) - (one.offeredUntilMs ?? 0));
-      const { agreed, over } = acceptedOffer(offer, accepted, token, { replaced, bind, nowMs });
+      const { agreed, over, elsewhere } = acceptedOffer(offer, accepted, token, { replaced, bind, nowMs });
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
       const refusal = examination.refusal?.reason ?? (over ? NOT_OFFERED : undefined);
-      const fault = examination.refusal?.fault;
+      const fault = elsewhere ?? examination.refusal?.fault;
       const age = nowMs - Number(payload.authorization.validBefore) * 1_000;
       // Too old to be new, young enough to have paid us before the store lost its data: the
       // settlement asks the chain.
@@ -333,19 +333,21 @@ function termsOf(offer: Offered): readonly Offered[] {
  * shows whether the money was to move first, or an asset that is offered no more: only the process
  * that made the offer knows. For the others the time of an offer in such an asset has passed, so
  * that the chain is asked whether it paid before. `token`: of the proof, read with its terms.
- * `over`: the offer was or may have been made, and its time has passed.
+ * `over`: the offer was or may have been made, and its time has passed. `elsewhere`: the fault of a
+ * proof in an asset that is not offered.
  */
 function acceptedOffer(
   present: Offered,
   accepted: Terms,
   token: ReadToken | undefined,
   { replaced, bind, nowMs }: Pick<VerifierParts, 'replaced'> & { readonly bind: () => string; readonly nowMs: number },
-): { readonly agreed: Agreed; readonly over: boolean } {
+): { readonly agreed: Agreed; readonly over: boolean; readonly elsewhere?: string } {
   const own = replaced.find(present.resourceUrl, accepted);
   const inAsset = offeredIn(present, accepted);
   if (inAsset === undefined) {
     const ended = present.ended?.flatMap(termsOf).find(({ requirements }) => sameTerms(requirements, accepted));
-    return { agreed: own ?? ended ?? present, over: own === undefined && ended !== undefined };
+    const known = own ?? ended;
+    return known === undefined ? notOffered(present, accepted) : { agreed: known, over: own === undefined };
   }
   const { upfront } = inAsset;
   const offer = upfront !== undefined && accepted.extra?.['paymentFlow'] === UPFRONT ? upfront : inAsset;
@@ -365,6 +367,15 @@ function acceptedOffer(
     ...(leastSeconds === undefined ? {} : { leastSeconds }),
   };
   return { agreed, over: own === undefined && until !== undefined && nowMs >= until };
+}
+
+/** Compares a proof in an asset that is not offered with one on its network, else the first. */
+function notOffered(present: Offered, { network }: Terms) {
+  const all = [present, ...present.others];
+  const agreed = all.find(({ requirements }) => requirements.network === network) ?? present;
+  if (all.length === 1) return { agreed, over: false };
+  const names = all.map(({ requirements }) => `${requirements.asset} on ${requirements.network}`);
+  return { agreed, over: false, elsewhere: `accepted must be in an asset that is offered now: ${names.join(', ')}` };
 }
 
 /** Whether the 402 of a token was made for what is bought. */

@@ -15,8 +15,7 @@ import type { Used } from '../../mandates/register.ts';
 import { readStoredMandate, type StoredMandate, storedMandate } from '../../mandates/stored-mandate.ts';
 import type { PaymentRecord, PaymentTerms } from '../../payments/ledger/ledger.ts';
 import type { SettlementResult } from '../../payments/settlement/settlement-request.ts';
-import { needsMandate } from '../../payments/x402/wire/challenge.ts';
-import type { Agreed } from '../../payments/x402/wire/offers.ts';
+import { type Accepts, needsMandate } from '../../payments/x402/wire/challenge.ts';
 import { StoreError } from '../../store/port/store-error.ts';
 import {
   advanceCall,
@@ -231,7 +230,7 @@ function announcing(journal: Journal, mandate: AcceptedMandate): Journal {
 type Buying = Pick<PreparedCall | ProvenCall, 'resource' | 'input'> & Partial<Pick<ProvenCall, 'payment'>>;
 
 /** The purchase of a paid call; its payer is known once the proof was verified. */
-export function paidPurchase(call: Buying, { requirements, amount, currency }: Agreed): Purchase {
+export function paidPurchase(call: Buying, { requirements, amount, currency }: Accepts): Purchase {
   const { network, asset, payTo } = requirements;
   const authorization = call.payment?.payload.payload.authorization;
   return {

@@ -119,13 +119,15 @@ export function requirePayment(
   if (owed !== undefined && !owed.recorded) recordRejection(journal, owed.reason, owed.transaction);
   journal.record('payment.required', { paymentProvider: 'x402' });
   journal.flush();
-  const lasts = [offer, ...offer.others].map(({ requirements }) => requirements.maxTimeoutSeconds);
+  const template = offer.challenge;
+  const lasts = template.shown.map(({ requirements }) => requirements.maxTimeoutSeconds);
   const expiresAt = new Date(Date.now() + Math.min(...lasts) * 1_000).toISOString();
+  const [first, ...others] = template.shown;
   const authorization =
     mandates !== undefined && call.stage !== 'resolved' && needsMandate(call.resource)
       ? mandates.challenge(
-          paidPurchase(call, offer),
-          offer.others.map((other) => paidPurchase(call, other)),
+          paidPurchase(call, first),
+          others.map((other) => paidPurchase(call, other)),
         )
       : undefined;
   const facts = {
@@ -136,14 +138,14 @@ export function requirePayment(
     url: call.inPlace?.url,
   };
   if (owed === undefined) {
-    responseWriter.paymentRequired(offer.challenge.fresh(facts));
+    responseWriter.paymentRequired(template.fresh(facts));
     return;
   }
   const { phase, reason, fault, transaction } = owed;
   const code = phase === 'settle' ? 'PAYMENT_SETTLEMENT_FAILED' : 'PAYMENT_INVALID';
   const message = refusalSentence(reason, fault);
   const refusal = { code, reason, message, retryable: false } as const;
-  const challenge = offer.challenge.refused(facts, refusal);
+  const challenge = template.refused(facts, refusal);
   responseWriter.paymentRequired(
     challenge,
     phase === 'settle'

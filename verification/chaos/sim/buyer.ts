@@ -163,15 +163,15 @@ export function answerNamed(token: string): string | undefined {
   return name && Buffer.from(name, 'base64url').toString('hex');
 }
 
+const PRICE = { requirements: REQUIREMENTS, amount: '0.01', currency: 'USDC' } as const;
+
 /** The one offer of the simulated gateway. */
 const OFFER: Offer = {
-  requirements: REQUIREMENTS,
+  ...PRICE,
   resourceUrl: 'https://shop.example/api/resources/market_report/invoke',
-  amount: '0.01',
-  currency: 'USDC',
   ...{ entry: 0, decimals: 6, others: [], isLowest: false },
   // Buyers read of a challenge what its token names, and nothing else.
-  challenge: { fresh: () => CHALLENGE, refused: ({ token }) => ({ ...CHALLENGE, header: token }) },
+  challenge: { shown: [PRICE], fresh: () => CHALLENGE, refused: ({ token }) => ({ ...CHALLENGE, header: token }) },
   issueToken: (_bind, answerOf) =>
     answerOf === undefined ? '' : `.${Buffer.from(answerOf, 'hex').toString('base64url')}`,
 };

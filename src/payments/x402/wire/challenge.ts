@@ -80,6 +80,8 @@ interface ChallengeFacts {
 
 /** Makes the challenges of one resource. */
 export interface ChallengeTemplate {
+  /** The entries of `accepts`. */
+  readonly shown: AllAccepts;
   fresh(facts: ChallengeFacts): Challenge;
   refused(facts: ChallengeFacts, error: ChallengeError): Challenge;
 }
@@ -122,6 +124,7 @@ export function challengeFor(
   const message = messageOf(resource, shown);
   const frame = envelopeFrame(resource.id, shown, message);
   return {
+    shown,
     fresh(facts) {
       const { token, authorization, url } = facts;
       const moved = formAt(url, onPage);

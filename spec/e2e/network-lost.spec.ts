@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http';
+import type { PaymentRequired } from '@x402/core/types';
+import type { Purchase } from '../../src/mandates/ap2/purchase.ts';
+import { startAnvil } from '../../tools/local-world/anvil.ts';
+import { startChain } from '../../tools/local-world/chain.ts';
+import { termsFor } from '../payments/x402/signing.ts';
+import { chainActors } from '../payments/x402/stage.ts';
+import { createMint } from '../support/ap2/mint.ts';
+import { until } from '../support/program.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { quoteOf } from '../support/testbed.ts';
+import { bring, failure } from './bring.ts';
+import { now, trusting } from './mandate-seller.ts';
+import { FAR_CHAIN_ID, type FarBuyer, moves, openTwoChains, priceOf, type TwoChains } from './two-chains.ts';
+
+const RESOURCE = 'market_report';
+const CITY = { city: 'Berlin' };
+/** Longest time until a chain that is back is offered again, milliseconds. */
+const BACK_WITHIN_MS = 10_000;
+const [NEAR, FAR] = ['eip155:31337', 'eip155:1337'];
+
+const ends = new AsyncDisposableStack();
+const mint = createMint();
+const state = join(tmpdir(), `acg-network-lost-${process.pid}.json`);
+let stand: TwoChains;
+let buyer: FarBuyer;
+let port: number;
+/** Before the node of the near chain. */
+let proxy: TcpProxy;
+let stopFar: () => Promise<unknown>;
+before(async () => {
+  ends.defer(() => rmSync(state, { force: true }));
+  const far = await startChain(0, state, FAR_CHAIN_ID);
+  stopFar = far.stop;
+  port = Number(new URL(far.rpcUrl).port);
+  const { protocols: _protocols, ...overrides } = trusting(mint, ['echo']);
+  const near = await startChain();
+  proxy = ends.adopt(await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(near.rpcUrl).port) }), ({ stop }) =>
+    stop(),
+  );
+  stand = await openTwoChains(ends, { near, far, overrides, rpcUrls: [`http://127.0.0.1:${proxy.port}`] });
+  buyer = await stand.buyer();
+  await ready(200, 'pass');
+});
+after(async () => {
+  await stopFar();
+  await ends.disposeAsync();
+});
+
+/** The far chain dies, and its facilitator with it. */
+async function loseFar(): Promise<void> {
+  const reset = () => ({ kind: 'reset' }) as const;
+  stand.facilitator.script({ verify: reset, settle: reset, supported: reset });
+  await stopFar();
+}
+
+/** The far chain again with its blocks, and its facilitator. */
+async function restartFar(): Promise<void> {
+  ({ stop: stopFar } = await startAnvil(port, state, FAR_CHAIN_ID));
+  stand.facilitator.script(stand.relayed);
+}
+
+/** Waits until readiness has this status. @returns how long that took, milliseconds */
+async function ready(status: number, provider: 'pass' | 'warn' | 'fail'): Promise<number> {
+  const since = performance.now();
+  await until(`readiness is ${status} and ${provider}`, async () => {
+    const answer = await fetch(`${stand.gateway.url}/ready`);
+    const { paymentProviders } = (await answer.json()) as { readonly paymentProviders: readonly { status: string }[] };
+    return answer.status === status && paymentProviders[0]?.status === provider;
+  });
+  return performance.now() - since;
+}
+
+interface Asked {
+  readonly payment: { readonly network: string; readonly envelope: PaymentRequired };
+  readonly authorization?: { readonly required: readonly [{ readonly checkoutJwt: string }] };
+}
+
+async function asked(resource = RESOURCE, input: object = CITY): Promise<Asked> {
+  return (await quoteOf(stand.gateway, resource, input)).body as unknown as Asked;
+}
+
+/** The networks of `accepts`, and the one that the envelope shows. */
+async function offered(): Promise<readonly string[]> {
+  const { network, envelope } = (await asked()).payment;
+  assert.equal(network, envelope.accepts[0]?.network);
+  return envelope.accepts.map((offer) => offer.network);
+}
+
+/** A proof of the official client for offer `at` of a 402. */
+async function proofOf({ payment }: Asked, at: number): Promise<string> {
+  const offer = payment.envelope.accepts[at] ?? assert.fail(`no offer ${at}`);
+  return encodePaymentSignatureHeader(await buyer.client(() => offer).createPaymentPayload(payment.envelope));
+}
+
+const pay = (proof: string) => bring(stand.gateway, RESOURCE, CITY, { proof });
+
+describe('a chain that is dead', () => {
+  it('leaves accepts while the other sells on, and is back within ten seconds with its proofs', async () => {
+    const proof = await proofOf(await asked(), 1);
+    await loseFar();
+    await ready(200, 'warn');
+    assert.deepEqual(await offered(), [NEAR]);
+    const answer = await pay(proof);
+    failure(answer, 503, 'PAYMENT_PROVIDER_UNAVAILABLE');
+    const { near } = stand;
+    const spent = async () =>
+      (await near.balanceOf(buyer.account.address)) + (await near.balanceOf(stand.places[0]?.payTo ?? ''));
+    const together = await spent();
+    assert.equal((await pay(await proofOf(await asked(), 0))).status, 200);
+    assert.equal(await spent(), together);
+    await restartFar();
+    assert.ok((await ready(200, 'pass')) < BACK_WITHIN_MS);
+    assert.deepEqual(await offered(), [NEAR, FAR, FAR]);
+    await moves(stand, buyer, priceOf(1), async () => assert.equal((await pay(proof)).status, 200));
+  });
+
+  it('leaves the first place of all that a 402 says, the checkout of its mandate too', async () => {
+    proxy.cut();
+    await ready(200, 'warn');
+    assert.deepEqual(await offered(), [FAR, FAR]);
+    const input = { said: 'this' };
+    const ask = await asked('echo', input);
+    const [offer = assert.fail()] = ask.payment.envelope.accepts;
+    const { checkoutJwt } = ask.authorization?.required[0] ?? assert.fail();
+    const { network, asset, payTo } = offer;
+    const payer = buyer.account.address.toLowerCase();
+    const purchase: Purchase = {
+      ...{ resourceId: 'echo', title: 'Echo', input, price: { amount: '0.001', currency: 'TUSD' } },
+      payment: { method: 'x402', network, asset, payTo, payer, nonce: undefined },
+    };
+    const profile = stand.gateway.config.authorization.ap2?.profile ?? assert.fail();
+    const { header } = mint.autonomous({ now: now(), profile, checkoutJwt, purchase, payment: true });
+    const headers = { 'payment-signature': await proofOf(ask, 0), 'agent-authorization': header };
+    await moves(stand, buyer, [0n, 1_000n, 0n], async () => {
+      const bought = await stand.gateway.invoke('echo', input, headers);
+      assert.equal(bought.status, 200, await bought.text());
+    });
+    proxy.mend();
+    assert.ok((await ready(200, 'pass')) < BACK_WITHIN_MS);
+    assert.deepEqual(await offered(), [NEAR, FAR, FAR]);
+  });
+
+  it('fails readiness together with the other, and takes no proof', async () => {
+    const ask = await asked();
+    const proofs = [await proofOf(ask, 0), await proofOf(ask, 1)];
+    proxy.cut();
+    await loseFar();
+    await ready(503, 'fail');
+    assert.deepEqual(await offered(), [NEAR, FAR, FAR]);
+    for (const proof of proofs) failure(await pay(proof), 503, 'PAYMENT_PROVIDER_UNAVAILABLE');
+    proxy.mend();
+    await restartFar();
+    assert.ok((await ready(200, 'pass')) < BACK_WITHIN_MS);
+    for (const [at, proof] of proofs.entries())
+      await moves(stand, buyer, priceOf(at), async () => assert.equal((await pay(proof)).status, 200));
+  });
+});
+
+describe('a settlement that its chain dies in', () => {
+  /** Brings the proof until it is delivered. */
+  const insist = (proof: string) =>
+    until('the answer', async () => {
+      const { status, bytes } = await pay(proof);
+      assert.ok(status === 200 || status === 502 || status === 503 || status === 409, bytes.toString());
+      return status === 200;
+    });
+
+  it('is sent again once where the transaction died too', async () => {
+    const { facilitator, relayed } = stand;
+    const { chain } = stand.places[2] ?? assert.fail();
+    const proof = await proofOf(await asked(), 2);
+    const payload = decodePaymentSignatureHeader(proof);
+    facilitator.script({
+      ...relayed,
+      async settle() {
+        // No block has it: the chain forgets it.
+        await chainActors(chain, termsFor(chain.token)).broadcast({ payload, signedBy: 'account' } as never);
+        await loseFar();
+        return { kind: 'reset' };
+      },
+    });
+    await moves(stand, buyer, priceOf(2), async () => {
+      failure(await pay(proof), 502, 'PAYMENT_SETTLEMENT_FAILED');
+      await restartFar();
+      await insist(proof);
+    });
+  });
+
+  it('is found where the transaction lived and its answer was lost', async () => {
+    const proof = await proofOf(await asked(), 0);
+    await moves(stand, buyer, priceOf(0), async () => {
+      const lost = proxy.loseReply('eth_sendRawTransaction').then(() => proxy.cut());
+      const answer = pay(proof);
+      await lost;
+      const { status } = await answer;
+      assert.equal(status, 502);
+      proxy.mend();
+      await insist(proof);
+    });
+  });
+});

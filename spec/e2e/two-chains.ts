@@ -1,0 +1,160 @@
+/** A gateway that sells for three tokens on two chains, and buyers who own all of them. */
+
+import assert from 'node:assert/strict';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { x402Client } from '@x402/fetch';
+import { encodeDeployData, getContractAddress, type Hex } from 'viem';
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import { type Chain, type ChainAccess, connectChain, startChain } from '../../tools/local-world/chain.ts';
+import { CONTRACTS } from '../../tools/local-world/contracts.ts';
+import type { ConfigObject } from '../support/config.ts';
+import { startFacilitator } from '../support/facilitator.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
+
+/** The chain of the second and the third entry; the first has that of development chains. */
+export const FAR_CHAIN_ID = 1_337;
+/** `accepts` of `market_report`, in order: the network, the name of the token, base units. */
+export const OFFERS = [
+  ['eip155:31337', 'Test USD', 10_000n],
+  ['eip155:1337', 'Test USD', 10_000n],
+  ['eip155:1337', 'Euro Coin', 9_000n],
+] as const;
+/** Its price. */
+export const PRICING = { amount: undefined, currency: undefined, amounts: { TUSD: '0.01', EURC: '0.009' } };
+/** What a buyer owns of each token, base units. */
+const FUNDS_UNITS = 1_000_000n;
+
+/** One offer: its network, its token and its payee. */
+interface Place {
+  readonly chain: ChainAccess;
+  readonly payTo: string;
+}
+
+/** A buyer with one key on both chains. */
+export interface FarBuyer {
+  readonly account: PrivateKeyAccount;
+  /** The official client, which signs for both networks until it is told otherwise. */
+  client(...selector: ConstructorParameters<typeof x402Client>): x402Client;
+  /** Base units spent of each token. */
+  spent(): Promise<readonly bigint[]>;
+}
+
+/** The stand: chains, facilitator, gateway. */
+export interface TwoChains {
+  readonly near: Chain;
+  readonly far: Chain;
+  readonly backend: SampleBackend;
+  readonly gateway: TestGateway;
+  /** The facilitator of both offers on the far chain, which is the official one, with its calls. */
+  readonly facilitator: HostileFacilitator;
+  /** Its scripts. */
+  readonly relayed: Parameters<HostileFacilitator['script']>[0];
+  readonly places: readonly Place[];
+  /** `payments.x402` with changes by entry. */
+  payments(...changes: readonly ConfigObject[]): ConfigObject;
+  buyer(): Promise<FarBuyer>;
+  /** Base units that each payee has. */
+  income(): Promise<readonly bigint[]>;
+}
+
+/** Opens everything on `ends`. `changes`: of the entries; `overrides`: of the configuration. */
+export async function openTwoChains(
+  ends: AsyncDisposableStack,
+  { changes = [], overrides = {}, ...given }: Options = {},
+): Promise<TwoChains> {
+  const [near, far, backend] = await Promise.all([
+    given.near ?? startChain(),
+    given.far ?? startChain(0, undefined, FAR_CHAIN_ID),
+    startSampleBackend(),
+  ]);
+  for (const { stop } of [near, far, backend]) ends.defer(stop);
+  const official = ends.adopt(await startFacilitator(far), ({ stop }) => stop());
+  const facilitator = ends.adopt(await startHostileFacilitator('eip155:1337'), ({ stop }) => stop());
+  const relay = relayTo(official.url);
+  const relayed = { verify: relay, settle: relay, supported: relay };
+  facilitator.script(relayed);
+  const euro = await deployEuro(far);
+  const remote = { mode: 'remote', url: facilitator.url, auth: { type: 'none' } } as const;
+  const places = [near, far, euro].map((chain) => ({
+    chain,
+    payTo: privateKeyToAccount(generatePrivateKey()).address,
+  }));
+  const entries = places.map(({ chain: { chainId, token, rpcUrl }, payTo }, at): ConfigObject => {
+    const { address: asset, name: assetName, version: assetVersion, decimals: assetDecimals } = token;
+    const facilitator = at === 0 ? { mode: 'local', privateKey: near.relayerKey } : remote;
+    return {
+      ...{ network: `eip155:${chainId}`, asset, assetName, assetVersion, assetDecimals, payTo, facilitator },
+      ...{ currency: at === 2 ? 'EURC' : 'TUSD', payToExclusive: true, rpcUrl: given.rpcUrls?.[at] ?? rpcUrl },
+    };
+  });
+  const payments = (...changes: readonly ConfigObject[]): ConfigObject => ({
+    x402: entries.map((entry, at) => ({ ...entry, ...changes[at] })),
+  });
+  const { resources, ...others } = overrides;
+  const gateway = await openGateway({
+    ...{ chain: near, backendUrl: backend.url, facilitator: { mode: 'local' } },
+    overrides: {
+      protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
+      ...{ ...others, payments: payments(...changes) },
+      resources: { ...(resources as ConfigObject), market_report: { pricing: PRICING } },
+    },
+  });
+  ends.defer(() => gateway.close());
+  return {
+    ...{ near, far, backend, gateway, facilitator, relayed, places, payments },
+    buyer: () => createFarBuyer(places.map(({ chain }) => chain)),
+    income: () => Promise.all(places.map(({ chain, payTo }) => chain.balanceOf(payTo))),
+  };
+}
+
+interface Options {
+  readonly changes?: readonly ConfigObject[];
+  readonly overrides?: ConfigObject;
+  /** In the place of the chains that are started here. */
+  readonly near?: Chain;
+  readonly far?: Chain;
+  /** The nodes of the entries, where these are not the chains themselves. */
+  readonly rpcUrls?: readonly (string | undefined)[];
+}
+
+async function deployEuro(far: Chain): Promise<ChainAccess> {
+  const { address: deployer } = privateKeyToAccount(generatePrivateKey());
+  const { abi, bytecode } = CONTRACTS.contracts.Eip3009Token;
+  await far.fundGas(deployer);
+  await far.send(deployer, undefined, encodeDeployData({ abi, bytecode, args: ['Euro Coin', '2'] }));
+  const address = getContractAddress({ from: deployer, nonce: 0n }) as Hex;
+  const token = { address, name: 'Euro Coin', version: '2', decimals: 6 } as const;
+  return { ...connectChain(far.rpcUrl, token), chainId: far.chainId };
+}
+
+async function createFarBuyer(chains: readonly ChainAccess[]): Promise<FarBuyer> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  for (const chain of chains) await chain.mint(account.address, FUNDS_UNITS);
+  return {
+    account,
+    client: (...selector) =>
+      new x402Client(...selector).register('eip155:*', new ExactEvmScheme(account)).setSpendControls(false),
+    spent: () => Promise.all(chains.map(async (chain) => FUNDS_UNITS - (await chain.balanceOf(account.address)))),
+  };
+}
+
+/** Runs `work`, which must move exactly these base units from the buyer to the payees. */
+export async function moves(
+  stand: TwoChains,
+  buyer: FarBuyer,
+  units: readonly bigint[],
+  work: () => Promise<void>,
+): Promise<void> {
+  const [spent, earned] = [await buyer.spent(), await stand.income()];
+  await work();
+  const since = (now: readonly bigint[], before: readonly bigint[]) => now.map((one, at) => one - (before[at] ?? 0n));
+  assert.deepEqual(since(await buyer.spent(), spent), units, 'spent');
+  assert.deepEqual(since(await stand.income(), earned), units, 'earned');
+}
+
+/** Base units of each token, where one offer is bought. */
+export function priceOf(at: number): readonly bigint[] {
+  return OFFERS.map(([, , units], place) => (place === at ? units : 0n));
+}
