@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
 import { parseConfig } from '../../src/config/load.ts';
-import { baseDocument } from '../config/document/document.ts';
+import { baseDocument, PAYEE } from '../config/document/document.ts';
 import { file } from '../config/files.ts';
 import { type Block, blocksOf, DOCUMENTS } from './blocks.ts';
 import { SECRETS } from './world.ts';
@@ -49,7 +49,8 @@ function alternatives(text: string): readonly string[] {
 function validateConfig(text: string): void {
   const filled = text
     .replaceAll(/\/run\/secrets\/([\w.-]+)/g, (_, name: string) => file(name, SECRETS[name] ?? assert.fail(name)))
-    .replaceAll(`\${REDIS_URL}`, 'redis://127.0.0.1:6379');
+    .replaceAll(`\${REDIS_URL}`, 'redis://127.0.0.1:6379')
+    .replaceAll('0x…', PAYEE);
   const [base, part] = [baseDocument(), parse(filled) as Record<string, object>];
   const storage = part['storage'] ?? {};
   // What names no store goes into the section that has one.
