@@ -23,12 +23,14 @@ export function paymentPages({ resources, offers, lists }: PageParts): PaymentPa
   return function paymentPage(id, address) {
     const [resource, offer] = [resources.get(id), offers.get(id)];
     if (resource === undefined || offer === undefined) throw new Error(`no offer for ${id}`);
-    const { network, asset, payTo } = offer.requirements;
+    const atLeast = offer.byInput === undefined ? '' : 'at least ';
     const facts = [
-      ['Price', `${offer.amount} ${offer.currency}`],
-      ['Network', network],
-      ['Asset', asset],
-      ['Payee', payTo],
+      ...[offer, ...offer.others].flatMap(({ requirements, amount, currency }) => [
+        ['Price', `${atLeast}${amount} ${currency}`],
+        ['Network', requirements.network],
+        ['Asset', requirements.asset],
+        ['Payee', requirements.payTo],
+      ]),
       ['Protocol', 'x402, version 2, scheme exact'],
       ['Resource', id],
       ...(needsMandate(resource) ? [['Also needed', 'an AP2 mandate']] : []),
