@@ -13,6 +13,7 @@ import { pem } from '../config/sections/ap2.ts';
 import { reviewOf } from '../sidecar/injector/reviews.ts';
 import { ask, startInjector } from '../sidecar/injector/running-injector.ts';
 import { EDITS } from '../support/acp/faults.ts';
+import { NO_CHAIN } from '../support/config.ts';
 import { type PreparedGateway, type PreparedParts, prepareGateway } from '../support/gateway-process.ts';
 import { startRedis } from '../support/redis.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
@@ -76,6 +77,10 @@ describe('alerts and dashboard', () => {
       checkout.gateway,
       await serve(ends, testbed),
       await serve(ends, testbed, shared),
+      // Metrics of a network have its label where there are several.
+      await serve(ends, testbed, {
+        others: [{ chain: { ...NO_CHAIN, chainId: 1_337 }, facilitator: { mode: 'local' } }],
+      }),
     ];
     const series = await Promise.all(gateways.map(({ managementUrl }) => scrape(managementUrl)));
     const injector = await startInjector(ends);
