@@ -152,7 +152,7 @@ describe('a price that follows the input', () => {
       ] as const) {
         const { amount, message } = asked(await send(path, init));
         assert.equal(amount, lowest, path);
-        assert.match(message, /at least .*This is the lowest price: it follows the input, so call with one/);
+        assert.match(message, /at least .*This is the lowest price: each input has its own/);
       }
     assert.deepEqual(testbed.backend.requests, []);
     const { message } = asked(await send('/api/resources/render/invoke', post({ quality: 'high' })));

@@ -22,17 +22,14 @@ import {
   type SharedSecrets,
   type TokenKeys,
 } from '../payments/pricing/buyer-token.ts';
+import { createReplacedOffers } from '../payments/settlement/accepted-offer.ts';
 import { createLeases, type Leases } from '../payments/settlement/attempt.ts';
 import { createFindKnown, createFindOwn } from '../payments/settlement/known-payment.ts';
 import { createUnpaidWork, type SharedWork } from '../payments/settlement/places.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
 import { createSettler, joining, type SettlementParts, type Settler, UNKEPT } from '../payments/settlement/settle.ts';
 import { type PaymentContext, readStoredProof, storedMethod, unreadable } from '../payments/settlement/terms.ts';
-import {
-  createProofVerifier,
-  createReplacedOffers,
-  createUnprovenSignatures,
-} from '../payments/settlement/verifier.ts';
+import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import { isPaidIn, type Offers, whyElsewhere } from '../payments/x402/wire/offers.ts';
 import { entriesIn, type X402Config } from '../payments/x402/wire/settings.ts';
@@ -163,9 +160,11 @@ export function openPayments(parts: PaymentParts) {
   };
 }
 
+const STRICT = { payToExclusive: false, onStoreLoss: 'refuse', offered: false } as const;
+
 /** The rules that a settlement reads; the strict ones for an asset that no entry has. */
 function payeeRules(entries: readonly X402Config[]): SettlementParts['payeeRules'] {
-  return (paid) => entries.find((entry) => isPaidIn(paid, entry)) ?? { payToExclusive: false, onStoreLoss: 'refuse' };
+  return (paid) => entries.find((entry) => isPaidIn(paid, entry)) ?? STRICT;
 }
 
 /** The call of a removed resource: its own headers are in the configuration no more. */

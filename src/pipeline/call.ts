@@ -97,7 +97,10 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
   readonly payment: Proof;
   /** The offer that the proof accepts. It is paid, recorded and compared with a mandate. */
   readonly agreed: Agreed;
-  /** The present offer for its input; absent where a known payment is collected. */
+  /**
+   * The present offer for its input; absent where a known payment is collected, and where its token
+   * showed the price.
+   */
   readonly offer?: Offer;
   /** The one name that the caller gave this payment, in whichever way (contract 4.4). */
   readonly idempotencyKey: string | undefined;

@@ -45,6 +45,20 @@ describe('the reconciler finishes what attempts left behind', () => {
     assert.equal(await record(), undefined);
   });
 
+  it('looks further where all records of a look must wait, as those of a network that hangs', async () => {
+    await world.ledger.reserve({ terms: world.terms, owner: 'slow', leaseMs: LEASE_MS });
+    const waiting = (await record()) ?? assert.fail();
+    bench.running = new Set([waiting.payId]);
+    const limits: number[] = [];
+    const due: PaymentLedger['due'] = async (limit) => {
+      limits.push(limit);
+      return Array.from({ length: limits.length < 3 ? limit : 0 }, () => waiting);
+    };
+    const reconciler = bench.open(broken({ due }));
+    for (let look = 0; look < 4; look += 1) await reconciler.round();
+    assert.deepEqual(limits, [64, 128, 256, 64]);
+  });
+
   it('a reservation that was taken over meanwhile is not', async () => {
     await world.diesReserved();
     const due: PaymentLedger['due'] = async (limit) => {

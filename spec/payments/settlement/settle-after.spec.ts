@@ -431,6 +431,14 @@ describe('the answer of a payment that came to nothing', () => {
     assert.equal(world.unpaidWork.exhausted(world.terms.resourceId, 'network'), false);
   });
 
+  it('asks the chain where the budget is spent: the payment may have been lost', async () => {
+    world.unpaidLimits = { ...world.unpaidLimits, perResource: 1 };
+    world.peer.script.reconcile = async () => PAID;
+    world.terms = { ...world.terms, payId: freshTerms().payId };
+    const result = await settleAfter({ work: { answerOf: undefined } });
+    assert.deepEqual([result.kind, worked()], ['paid', 0]);
+  });
+
   const others = [
     ['another payer', { payer: `0x${'9'.repeat(40)}` }],
     ['another purchase', { bind: sha256('another input') }],

@@ -494,7 +494,7 @@ describe('an authorization without a record that may have paid us', () => {
     const OTHER = 'b'.repeat(64);
     /** The policy, the mark in the transaction, the digest of the token that came, the answer. */
     const owners: readonly (readonly [
-      'exclusive' | 'shared' | 'refuse',
+      'exclusive' | 'shared' | 'refuse' | 'not offered',
       string | undefined,
       string | undefined,
       SettlementResult['kind'],
@@ -510,11 +510,14 @@ describe('an authorization without a record that may have paid us', () => {
       ['shared', TOKEN, OTHER, 'spent'],
       ['shared', TOKEN, undefined, 'spent'],
       ['refuse', TOKEN, TOKEN, 'spent'],
+      ['not offered', undefined, TOKEN, 'spent'],
+      ['not offered', TOKEN, TOKEN, 'paid'],
     ];
     for (const [policy, mark, token, kind] of owners)
       it(`${policy}, ${mark ? 'marked' : 'not marked'}, ${token === undefined ? 'no token' : token === TOKEN ? 'the token' : 'another token'}: ${kind}`, async () => {
         world.payToExclusive = policy !== 'shared';
         world.onStoreLoss = policy === 'refuse' ? 'refuse' : 'deliver';
+        world.offered = policy !== 'not offered';
         world.peer.script.markOf = async () => mark;
         if (token !== undefined) world.terms = { ...world.terms, tokenDigest: token };
         // It may be too old by now to be the secret of a new purchase.

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { createReplacedOffers } from '../../../src/payments/settlement/accepted-offer.ts';
 import {
   createProofVerifier,
-  createReplacedOffers,
   createUnprovenSignatures,
   type UnprovenSignatures,
 } from '../../../src/payments/settlement/verifier.ts';
@@ -184,7 +184,7 @@ function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...s
       return { paid: agreed.requirements.amount, shown: agreed.amount, refusal, names: (token?.genuineForMs ?? 0) > 0 };
     },
     priceShown: (proof: string, lowest: Offer, bind = BIND) =>
-      verifier.priceShown({ kind: 'header', value: proof }, lowest, bind),
+      verifier.priceShown({ kind: 'header', value: proof }, lowest, () => bind),
     /** Whether the call of a proof is settled after the backend, or why it is refused. */
     async orderOf(proof: string, offer: Offer) {
       const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network', () => BIND);

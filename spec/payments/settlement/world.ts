@@ -157,6 +157,7 @@ export function worldOfEachTest() {
       connections: 0,
       onStoreLoss: 'deliver' as 'deliver' | 'refuse',
       payToExclusive: true,
+      offered: true,
       /** Lost payments that no known buyer made: the operator gets a warning of each. */
       unclaimed: [] as string[],
       /** What the settler reported as worked and not paid. */
@@ -242,7 +243,9 @@ export function worldOfEachTest() {
       unpaidWork: { enter: (work) => world.unpaidWork.enter(work), paid: (payId) => world.unpaidWork.paid(payId) },
       // Those of another asset are the opposite.
       payeeRules: ({ asset }) =>
-        asset === world.terms.asset ? world : { payToExclusive: !world.payToExclusive, onStoreLoss: 'refuse' },
+        asset === world.terms.asset
+          ? world
+          : { payToExclusive: !world.payToExclusive, onStoreLoss: 'refuse', offered: true },
       onUnclaimed: ({ payId }) => void world.unclaimed.push(payId),
       onUnpaid: (facts) => void world.unpaid.push(facts),
     });

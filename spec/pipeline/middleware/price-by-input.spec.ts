@@ -4,11 +4,8 @@ import fc from 'fast-check';
 import type { JsonObject } from '../../../src/json/json.ts';
 import { formatAmount } from '../../../src/payments/pricing/amount.ts';
 import { lowestOf, type PriceRule } from '../../../src/payments/pricing/by-input.ts';
-import {
-  createProofVerifier,
-  createReplacedOffers,
-  createUnprovenSignatures,
-} from '../../../src/payments/settlement/verifier.ts';
+import { createReplacedOffers } from '../../../src/payments/settlement/accepted-offer.ts';
+import { createProofVerifier, createUnprovenSignatures } from '../../../src/payments/settlement/verifier.ts';
 import { prepareRecovery } from '../../../src/payments/x402/evm/account.ts';
 import { createExaminer } from '../../../src/payments/x402/verify/verify.ts';
 import { compileOffers } from '../../../src/payments/x402/wire/offers.ts';

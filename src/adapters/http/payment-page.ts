@@ -25,7 +25,7 @@ export function paymentPages({ resources, offers, lists }: PageParts): PaymentPa
     if (resource === undefined || offer === undefined) throw new Error(`no offer for ${id}`);
     const atLeast = offer.byInput === undefined ? '' : 'at least ';
     const facts = [
-      ...[offer, ...offer.others].flatMap(({ requirements, amount, currency }) => [
+      ...offer.challenge.shown.flatMap(({ requirements, amount, currency }) => [
         ['Price', `${atLeast}${amount} ${currency}`],
         ['Network', requirements.network],
         ['Asset', requirements.asset],

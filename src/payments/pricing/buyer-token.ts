@@ -87,6 +87,8 @@ export interface OfferedTerms {
    * which the scope names.
    */
   readonly paidIn?: string;
+  /** The price follows the input, so the token counts for its own input alone; absent: it does not. */
+  readonly followsInput?: true;
 }
 
 /** A token, and its evidence about the terms that it was read with. */
@@ -178,8 +180,9 @@ export function createBuyerTokens(
 
 function mac(token: Buffer, secret: HmacPads, terms: OfferedTerms, named: string): Buffer {
   // As JSON, so that no two terms read alike.
-  const { resourceUrl, units, maxTimeoutSeconds, paidIn = [] } = terms;
-  const offered = JSON.stringify([resourceUrl, units, maxTimeoutSeconds].concat(paidIn));
+  const { resourceUrl, units, maxTimeoutSeconds, paidIn, followsInput } = terms;
+  const more = [...(paidIn === undefined ? [] : [paidIn]), ...(followsInput === undefined ? [] : [followsInput])];
+  const offered = JSON.stringify([resourceUrl, units, maxTimeoutSeconds, ...more]);
   const covered = [token.subarray(0, MAC_OFFSET), Buffer.from(offered + named)];
   return hmacSha256(secret, ...covered).subarray(0, TOKEN_BYTES - MAC_OFFSET);
 }

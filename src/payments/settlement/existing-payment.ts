@@ -213,6 +213,8 @@ interface PayeeRules {
    * if our own transaction has the digest of this call's token in its calldata.
    */
   readonly payToExclusive: boolean;
+  /** Whether the asset is offered now. */
+  readonly offered: boolean;
   /** Whether a payment that no record has is delivered. */
   readonly onStoreLoss: 'deliver' | 'refuse';
 }
@@ -246,13 +248,14 @@ export async function claimOfLost(
 ): Promise<StoreLossClaim> {
   const { payId, keyDigest, reservedAt, validBefore } = record;
   const withinWindow = reservedAt <= validBefore * 1_000 + RETRY_WINDOW_MS;
-  const { payToExclusive, onStoreLoss } = payeeRules(record);
+  const { payToExclusive, onStoreLoss, offered } = payeeRules(record);
   const { proof, requirements } = readForChain(record);
   let mark: string | undefined;
   let isTheirs: boolean;
   try {
     mark = await rail.markOf?.(transaction, proof, requirements);
-    isTheirs = mark === undefined ? payToExclusive : mark === tokenDigest;
+    // In an asset that is not offered now, a buyer may have sent the money without a 402.
+    isTheirs = mark === undefined ? payToExclusive && offered : mark === tokenDigest;
     isTheirs &&= onStoreLoss !== 'refuse' && withinWindow;
     // Asked last: it is a question to the chain of its own.
     isTheirs &&= (await rail.sentBack?.(proof, requirements)) !== true;

@@ -26,8 +26,9 @@ import type { Paid, SettlementRequest } from './settlement-request.ts';
 
 /** Between two looks at the work list, milliseconds; random, to spread replicas (contract 4.3). */
 const LOOK_EVERY_MS = { from: 300, to: 600 } as const;
-/** Most records of one look. */
+/** Most records of one look, and of one after looks at records that all had to wait. */
 const BATCH = 64;
+const MOST_DUE = 1_024;
 /** Records worked on at a time: a slow backend must not delay settlements. */
 const AT_ONCE = { settlement: 8, delivery: 4 } as const;
 /** `reason` of a record that waits for the operator's decision. */
@@ -69,14 +70,18 @@ export function createReconciler(parts: ReconcilerParts) {
   const active = new Map<string, { readonly record: PaymentRecord; readonly work: Promise<void> }>();
   let stopped = false;
   let silent = false;
+  let most = BATCH;
 
   const look = async (): Promise<void> => {
     if (!parts.gateOpen() || active.size >= BATCH) return;
     try {
-      const due = await parts.ledger.due(BATCH);
+      const due = await parts.ledger.due(most);
       const running = parts.running?.();
+      const before = active.size;
       for (const record of due)
         if (running?.has(record.payId) !== true && !active.has(record.payId) && hasRoom(record)) begin(record);
+      // Records of a network without room may stand before those of another one.
+      most = due.length === most && active.size === before ? Math.min(2 * most, MOST_DUE) : BATCH;
       silent = false;
     } catch (err) {
       // One warning for a store that is away, not two a second.

@@ -50,6 +50,7 @@ import {
   NEVER_ANEW,
   type SettlementRequest,
   type SettlementResult,
+  SOLD_OTHERWISE,
   type StepResult,
   type Uncertain,
   type Worked,
@@ -74,8 +75,6 @@ import { readForChain, readStoredProof, type StoredPurchase, UNREADABLE, unreada
  */
 const SETTLEMENT_BOUND_MS = 211_000;
 
-/** The reason of a proof that the present offer does not allow (contract 1.3). */
-const SOLD_OTHERWISE = 'invalid_payment_requirements';
 const TOO_LATE_TO_BEGIN: WindowReason = 'invalid_exact_evm_payload_authorization_valid_before';
 /** Refusals of a new call of the backend; a payment for an answer that is there ignores them. */
 const AGAINST_NEW_WORK: ReadonlySet<string | undefined> = new Set([SOLD_OTHERWISE, TOO_LATE_TO_BEGIN]);
@@ -371,7 +370,7 @@ class SettlementAttempt {
     const atMostMs = SETTLEMENT_BOUND_MS + this.#request.backendTimeoutMs;
     const place = await this.#parts.unpaidWork.enter({ payId, payer, resourceId, network, atMostMs });
     if (place === 'crowded') return this.#giveUp(record, CROWDED);
-    if (place === 'exhausted') return this.#refuse(record, SOLD_OTHERWISE, false);
+    if (place === 'exhausted') return this.#checkStoreLoss(record, SOLD_OTHERWISE, 'late');
     let result: StepResult | undefined;
     try {
       result = await this.#begin(record);

@@ -7,6 +7,9 @@ import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from '../ledge
 import type { Lease } from './attempt.ts';
 import type { SafeToRechallenge } from './safe-to-rechallenge.ts';
 
+/** The reason of a proof that the present offer does not allow (contract 1.3). */
+export const SOLD_OTHERWISE = 'invalid_payment_requirements';
+
 /**
  * The `refusal` of a collecting call: its record answers it, and without a record nothing begins
  * anew and the chain is not asked.

@@ -9,8 +9,7 @@ import { Limiter } from '../../limiter.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import type { Time } from '../../time/time.ts';
 import { RETRY_WINDOW_MS } from '../ledger/table.ts';
-import { formatAmount } from '../pricing/amount.ts';
-import type { BuyerTokens, OfferedTerms, ReadToken } from '../pricing/buyer-token.ts';
+import type { BuyerTokens, ReadToken } from '../pricing/buyer-token.ts';
 import {
   type Candidate,
   type Examination,
@@ -18,19 +17,10 @@ import {
   type ProvenVerdict,
   type Unproven,
 } from '../x402/verify/verify.ts';
-import { UPFRONT } from '../x402/wire/challenge.ts';
-import {
-  type Agreed,
-  isPaidIn,
-  type Offer,
-  type Offered,
-  type Offers,
-  offeredIn,
-  offeredTerms,
-  tokenTerms,
-} from '../x402/wire/offers.ts';
+import { type Agreed, type Offered, offeredTerms } from '../x402/wire/offers.ts';
 import { type DecodedProof, decodeProof, VALID_BEFORE_MARGIN_SECONDS } from '../x402/wire/proof.ts';
-import type { EchoedRequirements, Proof } from '../x402/wire/types.ts';
+import type { Proof } from '../x402/wire/types.ts';
+import { createAcceptedOffers, type ReplacedOffers } from './accepted-offer.ts';
 import type { KnownPayment } from './known-payment.ts';
 
 /**
@@ -119,7 +109,7 @@ export interface ProofVerifier {
    * The price that the token of a proof shows for this input, while its 402 lasts, in base units of
    * the first asset; undefined: it shows none. Nothing else of the proof is checked.
    */
-  priceShown(carried: CarriedProof, lowest: Offered, bind: string): bigint | undefined;
+  priceShown(carried: CarriedProof, lowest: Offered, bind: () => string): bigint | undefined;
   /**
    * Checks that the payer of a known payment signed the proof, whatever offer it accepts: the proof
    * that paid was verified then, another one of the same authorization is verified now.
@@ -145,6 +135,7 @@ export function createProofVerifier(
   now: () => number = Date.now,
 ): ProofVerifier {
   const { unproven, tokens, replaced, blockedPayers } = parts;
+  const offers = createAcceptedOffers(tokens, replaced);
   const signatureOf = async (examination: Examination, network: string) => {
     const checked = await examination.checkSignature();
     return checked.kind === 'unproven' ? unproven.verdictOn(network, checked) : checked;
@@ -153,13 +144,11 @@ export function createProofVerifier(
     async verify(carried, offer, network, bind) {
       const decoded = 'value' in carried ? decodeProof(carried.value) : ILLEGIBLE;
       const { buyerToken } = decoded;
-      const readWith = (terms: OfferedTerms): ReadToken | undefined =>
-        buyerToken === undefined ? undefined : tokens.read(buyerToken, terms);
       // The accepted terms may be the fault of a refused proof, so its token is also read with the
       // present offer.
       const refused = (reason: string, fault?: string, token?: ReadToken): RefusedProof => ({
         ...{ kind: 'refused', reason, fault },
-        answerOf: token?.answerOf ?? readWith(offeredTerms(offer))?.answerOf,
+        answerOf: token?.answerOf ?? (buyerToken && tokens.read(buyerToken, offeredTerms(offer))?.answerOf),
       });
       if (carried.kind === 'version_1')
         return decoded.kind === 'decoded' ? refused('invalid_payload', IN_OLD_HEADER) : refused('invalid_x402_version');
@@ -168,11 +157,7 @@ export function createProofVerifier(
       if (blockedPayers.has(payload.authorization.from)) return { kind: 'blocked' };
       const nowMs = now();
       const { paymentIdentifier: key } = decoded;
-      // In a further asset a token shows the offers of before only where these are known.
-      const [token] = [offer, ...replaced.of(offer.resourceUrl)]
-        .flatMap((one) => readWith(tokenTerms(one, accepted)) ?? [])
-        .toSorted((one, other) => (other.offeredUntilMs ?? 0) - (one.offeredUntilMs ?? 0));
-      const { agreed, over, elsewhere } = acceptedOffer(offer, accepted, token, { replaced, bind, nowMs });
+      const { agreed, over, elsewhere, token } = offers.of(offer, { accepted, buyerToken, bind, nowMs });
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
       const refusal = examination.refusal?.reason ?? (over ? NOT_OFFERED : undefined);
@@ -193,11 +178,9 @@ export function createProofVerifier(
     },
     priceShown(carried, lowest, bind) {
       const decoded = 'value' in carried ? decodeProof(carried.value) : ILLEGIBLE;
-      if (decoded.kind !== 'decoded' || decoded.buyerToken === undefined) return undefined;
-      const terms = tokenTerms(lowest, decoded.payload.accepted);
-      const token = tokens.read(decoded.buyerToken, terms);
-      const isShown = token !== undefined && isFor(token, bind) && (token.offeredUntilMs ?? 0) > now();
-      return isShown ? BigInt(terms.units) : undefined;
+      if (decoded.kind !== 'decoded') return undefined;
+      const { buyerToken, payload } = decoded;
+      return offers.priceShown(lowest, { accepted: payload.accepted, buyerToken, bind, nowMs: now() });
     },
     async verifyKnown({ record, proof: decoded, agreed }, network) {
       const { payId, proofDigest } = record;
@@ -267,133 +250,4 @@ function nameOf({ proof }: Unproven): string {
   return createHash('sha256')
     .update([from, to, value, validAfter, validBefore, nonce, signature].join('|'))
     .digest('base64url');
-}
-
-/**
- * The members of an offer that can change while the process runs: amount, time, and in `extra`
- * whether the money moves first. Network and asset tell the offers of one resource apart.
- */
-type Terms = Pick<EchoedRequirements, 'network' | 'asset' | 'amount' | 'maxTimeoutSeconds' | 'extra'>;
-
-type ReplacedOffers = ReturnType<typeof createReplacedOffers>;
-
-interface ReplacedOffer {
-  readonly offer: Offered;
-  readonly untilMs: number;
-}
-
-/**
- * Remembers replaced offers for the buyers whose clients do not echo the token of their 402. An
- * offer is remembered as long as such a 402 lasts, so the number of resources and of changes bounds
- * the memory.
- */
-export function createReplacedOffers(now: () => number = Date.now) {
-  let replaced: readonly ReplacedOffer[] = [];
-  /** The replaced offers of a resource whose 402s may still be accepted, the oldest first. */
-  const of = (resourceUrl: string): readonly Offered[] => {
-    const nowMs = now();
-    const own = replaced.filter(({ offer, untilMs }) => untilMs >= nowMs && offer.resourceUrl === resourceUrl);
-    return own.map(({ offer }) => offer);
-  };
-  return {
-    /** Remembers the offers of `before` that `after` does not have. */
-    replace(before: Offers, after: Offers): void {
-      const nowMs = now();
-      // A price that follows the input was offered for that input alone, which the token shows.
-      const fixed = (offers: Offers): Offer[] => [...offers.values()].filter(({ byInput }) => byInput === undefined);
-      const present = new Map(fixed(after).map((offer) => [offer.resourceUrl, termsOf(offer)]));
-      const isGone = ({ resourceUrl, requirements }: Offered): boolean =>
-        !present.get(resourceUrl)?.some((one) => sameTerms(one.requirements, requirements));
-      const ended = fixed(before).filter((offer) => termsOf(offer).some(isGone));
-      const longest = (offer: Offered): number =>
-        Math.max(...termsOf(offer).map(({ requirements }) => requirements.maxTimeoutSeconds));
-      replaced = [
-        ...replaced.filter(({ untilMs }) => untilMs >= nowMs),
-        ...ended.map((offer) => ({ offer, untilMs: nowMs + longest(offer) * 1_000 })),
-      ];
-    },
-    of,
-    /** The replaced terms of a proof, while a 402 with them may still be accepted. */
-    find: (resourceUrl: string, terms: Terms): Agreed | undefined =>
-      of(resourceUrl)
-        .flatMap(termsOf)
-        .findLast(({ requirements }) => sameTerms(requirements, terms)),
-  };
-}
-
-/** All terms that a proof for this offer may accept. */
-function termsOf(offer: Offered): readonly Offered[] {
-  return [offer, ...offer.others].flatMap((one) => [one, one.upfront ?? []].flat());
-}
-
-/**
- * The present offer in the asset that the proof accepts, unless it accepts other terms that are
- * shown to have been offered for this input. A token shows that on every process that has its key,
- * also on one that never made the offer: prices do not change on all replicas at once. No token
- * shows whether the money was to move first, or an asset that is offered no more: only the process
- * that made the offer knows. For the others the time of an offer in such an asset has passed, so
- * that the chain is asked whether it paid before. `token`: of the proof, read with its terms.
- * `over`: the offer was or may have been made, and its time has passed. `elsewhere`: the fault of a
- * proof in an asset that is not offered.
- */
-function acceptedOffer(
-  present: Offered,
-  accepted: Terms,
-  token: ReadToken | undefined,
-  { replaced, bind, nowMs }: Pick<VerifierParts, 'replaced'> & { readonly bind: () => string; readonly nowMs: number },
-): { readonly agreed: Agreed; readonly over: boolean; readonly elsewhere?: string } {
-  const own = replaced.find(present.resourceUrl, accepted);
-  const inAsset = offeredIn(present, accepted);
-  if (inAsset === undefined) {
-    const ended = present.ended?.flatMap(termsOf).find(({ requirements }) => sameTerms(requirements, accepted));
-    const known = own ?? ended;
-    return known === undefined ? notOffered(present, accepted) : { agreed: known, over: own === undefined };
-  }
-  const { upfront } = inAsset;
-  const offer = upfront !== undefined && accepted.extra?.['paymentFlow'] === UPFRONT ? upfront : inAsset;
-  const { requirements } = offer;
-  if (sameTerms(requirements, accepted)) return { agreed: offer, over: false };
-  const { amount, maxTimeoutSeconds } = accepted;
-  const isShown =
-    sameFlow(requirements, accepted) &&
-    (token?.boundTo === undefined ? present.byInput === undefined : isFor(token, bind()));
-  const until = isShown ? token?.offeredUntilMs : undefined;
-  if (until === undefined && own === undefined) return { agreed: offer, over: false };
-  const { leastSeconds } = own ?? offer;
-  const agreed = {
-    ...offer,
-    requirements: { ...requirements, amount, maxTimeoutSeconds, extra: (own ?? offer).requirements.extra },
-    amount: formatAmount(BigInt(amount), offer.decimals),
-    ...(leastSeconds === undefined ? {} : { leastSeconds }),
-  };
-  return { agreed, over: own === undefined && until !== undefined && nowMs >= until };
-}
-
-/** Compares a proof in an asset that is not offered with one on its network, else the first. */
-function notOffered(present: Offered, { network }: Terms) {
-  const all = [present, ...present.others];
-  const agreed = all.find(({ requirements }) => requirements.network === network) ?? present;
-  if (all.length === 1) return { agreed, over: false };
-  const names = all.map(({ requirements }) => `${requirements.asset} on ${requirements.network}`);
-  return { agreed, over: false, elsewhere: `accepted must be in an asset that is offered now: ${names.join(', ')}` };
-}
-
-/** Whether the 402 of a token was made for what is bought. */
-function isFor({ boundTo }: ReadToken, bind: string): boolean {
-  return boundTo !== undefined && bind.startsWith(boundTo);
-}
-
-function sameTerms(one: Terms, other: Terms): boolean {
-  return (
-    one.amount === other.amount &&
-    one.maxTimeoutSeconds === other.maxTimeoutSeconds &&
-    sameFlow(one, other) &&
-    isPaidIn(one, other)
-  );
-}
-
-/** Whether two flows agree; `other` may leave its flow out, as clients do. */
-function sameFlow(one: Pick<Terms, 'extra'>, other: Pick<Terms, 'extra'>): boolean {
-  const [flow = '', otherFlow = flow] = [one, other].map(({ extra }) => extra?.['paymentFlow']);
-  return flow === otherFlow;
 }

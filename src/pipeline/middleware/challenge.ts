@@ -179,6 +179,10 @@ export interface Selling {
     req: Request,
     shown?: (lowest: Offer) => bigint | undefined,
   ): Offer | Promise<Offer>;
+  /** The lowest offer, or the one offer where no price follows the input. */
+  offer(resourceId: string): Offer;
+  /** The present offer for a refused proof; the lowest one where no price can be told now. */
+  offerAnew(call: PreparedCall | ProvenCall, req: Request): Promise<Offer>;
   /**
    * The offer of a 402 to the sender of a request. `offer`: that for its input; absent: the lowest.
    * `owed`: the witness after a proof; an answer that waits needs no more work, so `worksUnpaid` is
@@ -201,22 +205,32 @@ export function createSelling(offers: Offers, { worksUnpaid = () => true, askQuo
     if (found === undefined) throw new Error(`no offer for ${resourceId}`);
     return found;
   };
+  const offerFor: Selling['offerFor'] = (call, req, shown) => {
+    const lowest = offer(call.resource.id);
+    const { byInput, decimals } = lowest;
+    if (byInput === undefined) return lowest;
+    const { rule } = byInput;
+    if (rule.kind !== 'quote') {
+      const priced = priceOfInput(rule, call.input, decimals);
+      // The rule of before may have had a price for it.
+      const units = priced.kind === 'price' ? priced.units : shown?.(lowest);
+      return byInput.at(units ?? unpriced(priced, call.input));
+    }
+    const units = shown?.(lowest);
+    if (units !== undefined) return byInput.at(units);
+    if (askQuote === undefined) throw new Error('nothing asks for quotes');
+    return askQuote({ call, rule, decimals }, req).then(byInput.at);
+  };
   return {
-    offerFor(call, req, shown) {
-      const lowest = offer(call.resource.id);
-      const { byInput, decimals } = lowest;
-      if (byInput === undefined) return lowest;
-      const { rule } = byInput;
-      if (rule.kind !== 'quote') {
-        const priced = priceOfInput(rule, call.input, decimals);
-        // The rule of before may have had a price for it.
-        const units = priced.kind === 'price' ? priced.units : shown?.(lowest);
-        return byInput.at(units ?? unpriced(priced, call.input));
+    offer,
+    offerFor,
+    async offerAnew(call, req) {
+      try {
+        return await offerFor(call, req);
+      } catch (error) {
+        if (error instanceof GatewayError) return offer(call.resource.id);
+        throw error;
       }
-      const units = shown?.(lowest);
-      if (units !== undefined) return byInput.at(units);
-      if (askQuote === undefined) throw new Error('nothing asks for quotes');
-      return askQuote({ call, rule, decimals }, req).then(byInput.at);
     },
     offerTo(req, resourceId, found = offer(resourceId), owed) {
       const { upfront } = found;

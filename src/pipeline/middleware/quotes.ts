@@ -44,8 +44,9 @@ export function createQuotes({ exchange, limits, warn }: QuoteParts) {
   /** By what is bought: equal questions at one time get one answer. */
   const asking = new Map<string, Promise<QuotedPrice>>();
   const asked = (question: QuoteAsked): Promise<QuotedPrice> => {
-    const { call, decimals, network } = question;
-    const name = `${decimals} ${whatIsBought(call.resource.id, call.request, call.input)}`;
+    const { call, rule, decimals, network } = question;
+    // A reload may change the bounds.
+    const name = `${decimals} ${JSON.stringify(rule)} ${whatIsBought(call.resource.id, call.request, call.input)}`;
     const known = asking.get(name);
     if (known !== undefined) return known;
     const { granted } = budget.take(network);

@@ -80,7 +80,9 @@ export function settle(
     const { call } = purchase;
     if (result.kind === 'paid') {
       gate.noteProof(req, 'bought');
-      if (call.offer?.byInput?.rule.kind === 'quote') gate.quoteBought(req);
+      const { pricing } = call.resource;
+      const isQuoted = pricing.type === 'fixed' && pricing.by?.kind === 'quote';
+      if (isQuoted && result.record.fence === 1) gate.quoteBought(req);
       fund(res, purchase, result);
       next();
       return;
@@ -99,8 +101,8 @@ export function settle(
     if (unauthorized !== undefined) throw unauthorized;
     if (result.kind === 'refused') {
       const { journal } = purchase.request;
-      // Made anew: a collecting call has no offer, and a quote that was shown ends with its 402.
-      const present = await selling.offerFor(call, req);
+      // A collecting call has no offer, and a quote that was shown ends with its 402.
+      const present = call.offer ?? (await selling.offerAnew(call, req));
       const offer = selling.offerTo(req, call.resource.id, present, result.owed);
       requirePayment({ ...call, journal }, offer, result.owed, mandates);
     } else if (result.kind === 'replayed') await replay(purchase, result, signer);

@@ -4,14 +4,24 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
+import { SOLD_OTHERWISE } from '../../payments/settlement/settlement-request.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
 import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
+import type { Offer } from '../../payments/x402/wire/offers.ts';
 import type { ClientOf } from '../../server/limits/client-address.ts';
 import type { NoteProof } from '../../server/limits/load-shedder.ts';
 import { advanceCall, callAt } from '../call.ts';
 import { oneKey, PendingRefusal, unanswered } from '../collecting.ts';
 import { requirePayment, type Selling } from './challenge.ts';
+
+/** @throws PendingRefusal with the reason of terms that are not offered now */
+function refusedUnpriced(error: unknown): never {
+  if (!(error instanceof GatewayError)) throw error;
+  throw new PendingRefusal(() => {
+    throw error;
+  }, SOLD_OTHERWISE);
+}
 
 /** Nothing is written and no money moves here. */
 export function verify(
@@ -29,15 +39,18 @@ export function verify(
     const { id } = call.resource;
     const bind = (): string => whatIsBought(id, call.request, call.input);
     let shown: bigint | undefined;
-    const asked = selling.offerFor(call, req, (lowest) => {
-      shown = verifier.priceShown(call.proof, lowest, bind());
-      return shown;
-    });
-    const offer = asked instanceof Promise ? await asked : asked;
+    const priced = async (): Promise<Offer> =>
+      selling.offerFor(call, req, (lowest) => {
+        shown = verifier.priceShown(call.proof, lowest, bind);
+        return shown;
+      });
+    // The price is part of the terms; work that was done for the old ones is paid at those.
+    const lowest = selling.offer(id);
+    const offer = lowest.byInput === undefined ? lowest : await priced().catch(refusedUnpriced);
     const verdict = await verifier.verify(call.proof, offer, networkOf(req), bind);
     if (verdict.kind === 'refused') {
       // A quote ends with its 402: the next one has the present price, not the one that was shown.
-      const present = shown === undefined ? offer : await selling.offerFor(call, req);
+      const present = shown === undefined ? offer : await selling.offerAnew(call, req);
       throw new PendingRefusal((answer) => {
         noteProof(req, 'refused');
         const owed = SafeToRechallenge.unreserved(answer, verdict);
@@ -53,7 +66,8 @@ export function verify(
     if (verdict.kind !== 'genuine') throw unanswered(verdict);
     const { proof, key, token, agreed, refusal } = verdict;
     const idempotencyKey = oneKey(call.idempotencyKey, key);
-    advanceCall(res, { ...call, stage: 'proven', payment: proof, agreed, offer, refusal, idempotencyKey, token });
+    const present = shown === undefined ? { offer } : {};
+    advanceCall(res, { ...call, ...present, stage: 'proven', payment: proof, agreed, refusal, idempotencyKey, token });
     next();
   };
 }

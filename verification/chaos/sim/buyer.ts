@@ -169,7 +169,7 @@ const PRICE = { requirements: REQUIREMENTS, amount: '0.01', currency: 'USDC' } a
 const OFFER: Offer = {
   ...PRICE,
   resourceUrl: 'https://shop.example/api/resources/market_report/invoke',
-  ...{ entry: 0, decimals: 6, others: [], isLowest: false },
+  ...{ entry: 0, decimals: 6, others: [], isLowest: false, followsInput: false },
   // Buyers read of a challenge what its token names, and nothing else.
   challenge: { shown: [PRICE], fresh: () => CHALLENGE, refused: ({ token }) => ({ ...CHALLENGE, header: token }) },
   issueToken: (_bind, answerOf) =>

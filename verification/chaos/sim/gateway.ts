@@ -6,16 +6,13 @@ import { type EventSink, type Journal, openJournal } from '../../../src/events/j
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { fetchForBuyer } from '../../../src/payments/delivery/fetch-answer.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { createReplacedOffers } from '../../../src/payments/settlement/accepted-offer.ts';
 import { createLeases } from '../../../src/payments/settlement/attempt.ts';
 import { createFindKnown } from '../../../src/payments/settlement/known-payment.ts';
 import { createUnpaidWork } from '../../../src/payments/settlement/places.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
 import { createSettler, joining } from '../../../src/payments/settlement/settle.ts';
-import {
-  createProofVerifier,
-  createReplacedOffers,
-  createUnprovenSignatures,
-} from '../../../src/payments/settlement/verifier.ts';
+import { createProofVerifier, createUnprovenSignatures } from '../../../src/payments/settlement/verifier.ts';
 import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import type { Call, ResponseWriter } from '../../../src/pipeline/call.ts';
 import { createCollector } from '../../../src/pipeline/collecting.ts';
@@ -105,7 +102,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   };
   const selling = createSelling(new Map([[RESOURCE_ID, offerOf(ports.settle)]]));
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
-  const payeeRules = () => ({ payToExclusive, onStoreLoss: 'deliver' }) as const;
+  const payeeRules = () => ({ payToExclusive, onStoreLoss: 'deliver', offered: true }) as const;
   const settler = createSettler({ ledger, rail, leases, unpaidWork, payeeRules, time });
   const checkouts = createDeliveryRecorder(ledger, () => KEEP_ANSWER_MS, ports.warnings, time);
   const unproven = createUnprovenSignatures(time);

@@ -250,7 +250,7 @@ function messageOf(resource: PricedResource, shown: AllAccepts): string {
   const mandate = needsMandate(resource) ? MANDATE_TOO : '';
   const prices = new Set(shown.map(({ amount, currency }) => `${amount} ${currency}`));
   const price = `${isLowest ? 'at least ' : ''}${[...prices].join(' or ')}`;
-  const follows = isLowest ? ' This is the lowest price: it follows the input, so call with one.' : '';
+  const follows = isLowest ? ' This is the lowest price: each input has its own.' : '';
   return `Payment of ${price} is required for ${name} (${id}).${follows}${mandate}`;
 }
 

@@ -47,8 +47,8 @@ export interface Offered extends Agreed {
   readonly others: readonly Offered[];
   /** The same sale in assets that are not offered: it finds payments that were made before. */
   readonly ended?: readonly Offered[] | undefined;
-  /** How the price follows the input; absent: it is the same for all. */
-  readonly byInput?: PriceByInput | undefined;
+  /** The price follows the input: the token of a 402 counts for its own input alone. */
+  readonly followsInput: boolean;
 }
 
 /** The price of a resource in every form that an answer needs. */
@@ -58,6 +58,8 @@ export interface Offer extends Offered {
   readonly challenge: ChallengeTemplate;
   /** Absent: it is in no catalogue. */
   readonly bazaar?: BazaarForms | undefined;
+  /** How the price follows the input; absent: it is the same for all. */
+  readonly byInput?: PriceByInput | undefined;
   /** It has the lowest of the prices that follow the input, so no input is bought with it. */
   readonly isLowest: boolean;
   /**
@@ -131,6 +133,7 @@ export function compileOffers(
   for (const resource of config.resources) {
     const { id, pricing } = resource;
     if (pricing.type === 'free') continue;
+    const { by: rule } = pricing;
     const forms = bazaar.get(id);
     const resourceUrl = invokeUrl(merchant.publicBaseUrl, id);
     const inPlace = resource.address === undefined ? undefined : inPlaceUrls(resource.address);
@@ -139,7 +142,8 @@ export function compileOffers(
         const { amount, currency, units, entry = 0 } = price;
         const { assetDecimals: decimals, ...terms } = termsOf(price);
         const requirements = requirementsFor(units, priced.settle, terms);
-        return { entry, decimals, requirements, amount, currency, resourceUrl, inPlace, others: [], byInput };
+        const followsInput = rule !== undefined;
+        return { entry, decimals, requirements, amount, currency, resourceUrl, inPlace, others: [], followsInput };
       };
       const first = inEntry(priced);
       const others = (priced.others ?? []).map(inEntry);
@@ -155,6 +159,7 @@ export function compileOffers(
         others,
         ended: priced.ended?.map(inEntry),
         bazaar: forms,
+        byInput,
         isLowest,
         get challenge() {
           return challenge();
@@ -164,7 +169,6 @@ export function compileOffers(
     };
     const offerAt = (priced: FixedPricing, isLowest: boolean): Offer =>
       offerOfPrice(priced, resource.backend.timeoutMs, (one) => offerWith(one, isLowest));
-    const { by: rule } = pricing;
     const byInput: PriceByInput | undefined = rule && {
       rule,
       at(units) {
@@ -291,14 +295,16 @@ export function tokenTerms(
   return isShown ? offeredTerms(offer, { amount: first.toString(), maxTimeoutSeconds }) : none;
 }
 
+type NamedTerms = Pick<Offered, 'resourceUrl' | 'entry' | 'requirements' | 'followsInput'>;
+
 /** The terms of an offer that may change with the configuration: the token covers them. */
 export function offeredTerms(
-  { resourceUrl, entry, requirements }: Pick<Offered, 'resourceUrl' | 'entry' | 'requirements'>,
+  { resourceUrl, entry, requirements, followsInput }: NamedTerms,
   { amount, maxTimeoutSeconds }: Pick<PaymentRequirements, 'amount' | 'maxTimeoutSeconds'> = requirements,
 ): OfferedTerms {
   const { network, asset } = requirements;
   const paidIn = entry === 0 ? {} : { paidIn: `${network} ${asset}` };
-  return { resourceUrl, units: amount, maxTimeoutSeconds, ...paidIn };
+  return { resourceUrl, units: amount, maxTimeoutSeconds, ...paidIn, ...(followsInput ? { followsInput } : {}) };
 }
 
 /** The entry that a facilitator catalogues when it processes a payment. */
