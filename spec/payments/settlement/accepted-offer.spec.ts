@@ -49,7 +49,7 @@ const of = (sale?: Sale): Offer => offersOf(sale).get('report') ?? assert.fail()
 const inEntry = (offer: Offered, entry: number) =>
   [offer, ...offer.others].find((one) => one.entry === entry)?.requirements ?? assert.fail(`${entry} is not offered`);
 
-/** How a process takes a proof for one entry of `made`, with the token of its 402 unless it has none. */
+/** How a process takes a proof for one entry of `made`. */
 function taken(
   made: Offer,
   entry: number,

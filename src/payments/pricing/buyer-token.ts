@@ -87,7 +87,7 @@ export interface OfferedTerms {
    * which the scope names.
    */
   readonly paidIn?: string;
-  /** The price follows the input, so the token counts for its own input alone; absent: it does not. */
+  /** The price follows the input, so the token counts for its own input alone. */
   readonly followsInput?: true;
 }
 

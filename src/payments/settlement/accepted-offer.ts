@@ -184,12 +184,12 @@ function* namings(offer: Offered): Generator<Offered> {
     }
 }
 
-/** Whether a 402 was made for what is bought: one of a price that follows the input is for it alone. */
+/** Whether a 402 was made for what is bought, where its price follows the input. */
 function isFor({ token: { boundTo }, named }: Shown, bind: () => string): boolean {
   return !named.followsInput || (boundTo !== undefined && bind().startsWith(boundTo));
 }
 
-/** Compares a proof in an asset that is not offered with an offer on its network, else the first. */
+/** Compares a proof in an asset that is not offered with an offer on its network. */
 function notOffered(present: Offered, { network }: Terms): Omit<Accepted, 'token'> {
   const all = [present, ...present.others];
   const agreed = all.find(({ requirements }) => requirements.network === network) ?? present;
