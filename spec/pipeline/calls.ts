@@ -88,6 +88,7 @@ export const OFFERS = new Map([
       issueToken: () => 'token',
       challenge: {
         shown: [PRICE],
+        lastsSeconds: 60,
         fresh: () => challengeWith('fresh'),
         refused: (_facts: object, error: object) => challengeWith(JSON.stringify(error)),
       },

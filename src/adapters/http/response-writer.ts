@@ -20,6 +20,7 @@ import {
   sendError,
   sendJson,
   sendText,
+  varyByAccept,
 } from '../../server/http/respond.ts';
 
 /** How long a caller may take to read the buffered end of an answer, milliseconds. */
@@ -69,7 +70,7 @@ export function httpResponseWriter(
       if (payment !== undefined) announce({ payment }, {}, room.plain - bytes);
       if (header !== '') res.setHeader(PAYMENT_REQUIRED, header);
       res.setHeader('cache-control', 'no-store');
-      res.vary('Accept');
+      varyByAccept(res);
       // The page says that its head has the offer.
       const fits = header !== '' && bytes <= room.page;
       if (page !== undefined && fits && acceptsPage(res.req.headers)) sendText(res, 402, PAGE_HEADERS, page());

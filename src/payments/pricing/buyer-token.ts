@@ -181,9 +181,10 @@ export function createBuyerTokens(
 function mac(token: Buffer, secret: HmacPads, terms: OfferedTerms, named: string): Buffer {
   // As JSON, so that no two terms read alike.
   const { resourceUrl, units, maxTimeoutSeconds, paidIn, followsInput } = terms;
-  const more = [...(paidIn === undefined ? [] : [paidIn]), ...(followsInput === undefined ? [] : [followsInput])];
-  const offered = JSON.stringify([resourceUrl, units, maxTimeoutSeconds, ...more]);
-  const covered = [token.subarray(0, MAC_OFFSET), Buffer.from(offered + named)];
+  const offered: (string | number | boolean)[] = [resourceUrl, units, maxTimeoutSeconds];
+  if (paidIn !== undefined) offered.push(paidIn);
+  if (followsInput !== undefined) offered.push(followsInput);
+  const covered = [token.subarray(0, MAC_OFFSET), Buffer.from(JSON.stringify(offered) + named)];
   return hmacSha256(secret, ...covered).subarray(0, TOKEN_BYTES - MAC_OFFSET);
 }
 

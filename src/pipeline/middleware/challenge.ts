@@ -120,8 +120,7 @@ export function requirePayment(
   journal.record('payment.required', { paymentProvider: 'x402' });
   journal.flush();
   const template = offer.challenge;
-  const lasts = template.shown.map(({ requirements }) => requirements.maxTimeoutSeconds);
-  const expiresAt = new Date(Date.now() + Math.min(...lasts) * 1_000).toISOString();
+  const expiresAt = new Date(Date.now() + template.lastsSeconds * 1_000).toISOString();
   const [first, ...others] = template.shown;
   const authorization =
     mandates !== undefined && call.stage !== 'resolved' && needsMandate(call.resource)

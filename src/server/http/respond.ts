@@ -52,10 +52,16 @@ export function sendError(res: Response, error: GatewayError, requestId: string,
   }
   for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
   res.setHeader('cache-control', 'no-store');
-  res.vary('Accept');
+  varyByAccept(res);
   const envelope = errorEnvelope(error, requestId, resourceId);
   if (acceptsPage(res.req.headers)) sendText(res, error.status, PAGE_HEADERS, errorPage(error.status, envelope));
   else sendJson(res, error.status, JSON.stringify(envelope));
+}
+
+/** States that the answer depends on Accept; Express's `vary` parses even where none is there. */
+export function varyByAccept(res: Response): void {
+  if (res.hasHeader('vary')) res.vary('Accept');
+  else res.setHeader('vary', 'Accept');
 }
 
 function errorPage(status: number, { code, message, requestId }: ReturnType<typeof errorEnvelope>): string {

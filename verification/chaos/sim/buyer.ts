@@ -171,7 +171,12 @@ const OFFER: Offer = {
   resourceUrl: 'https://shop.example/api/resources/market_report/invoke',
   ...{ entry: 0, decimals: 6, others: [], isLowest: false, followsInput: false },
   // Buyers read of a challenge what its token names, and nothing else.
-  challenge: { shown: [PRICE], fresh: () => CHALLENGE, refused: ({ token }) => ({ ...CHALLENGE, header: token }) },
+  challenge: {
+    shown: [PRICE],
+    lastsSeconds: 60,
+    fresh: () => CHALLENGE,
+    refused: ({ token }) => ({ ...CHALLENGE, header: token }),
+  },
   issueToken: (_bind, answerOf) =>
     answerOf === undefined ? '' : `.${Buffer.from(answerOf, 'hex').toString('base64url')}`,
 };

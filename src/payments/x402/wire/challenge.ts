@@ -82,6 +82,8 @@ interface ChallengeFacts {
 export interface ChallengeTemplate {
   /** The entries of `accepts`. */
   readonly shown: AllAccepts;
+  /** The shortest time of an entry. */
+  readonly lastsSeconds: number;
   fresh(facts: ChallengeFacts): Challenge;
   refused(facts: ChallengeFacts, error: ChallengeError): Challenge;
 }
@@ -125,6 +127,7 @@ export function challengeFor(
   const frame = envelopeFrame(resource.id, shown, message);
   return {
     shown,
+    lastsSeconds: Math.min(...shown.map(({ requirements }) => requirements.maxTimeoutSeconds)),
     fresh(facts) {
       const { token, authorization, url } = facts;
       const moved = formAt(url, onPage);
