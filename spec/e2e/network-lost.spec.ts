@@ -4,8 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http';
-import type { PaymentRequired } from '@x402/core/types';
-import type { Purchase } from '../../src/mandates/ap2/purchase.ts';
 import { startAnvil } from '../../tools/local-world/anvil.ts';
 import { startChain } from '../../tools/local-world/chain.ts';
 import { termsFor } from '../payments/x402/signing.ts';
@@ -13,13 +11,22 @@ import { chainActors } from '../payments/x402/stage.ts';
 import { createMint } from '../support/ap2/mint.ts';
 import { until } from '../support/program.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { quoteOf } from '../support/testbed.ts';
+import { scrape } from '../telemetry/scrape.ts';
 import { bring, failure } from './bring.ts';
-import { now, trusting } from './mandate-seller.ts';
-import { FAR_CHAIN_ID, type FarBuyer, moves, openTwoChains, priceOf, type TwoChains } from './two-chains.ts';
+import { trusting } from './mandate-seller.ts';
+import {
+  type Asked,
+  CITY,
+  FAR_CHAIN_ID,
+  type FarBuyer,
+  mandateFor,
+  moves,
+  openTwoChains,
+  priceOf,
+  RESOURCE,
+  type TwoChains,
+} from './two-chains.ts';
 
-const RESOURCE = 'market_report';
-const CITY = { city: 'Berlin' };
 /** Longest time until a chain that is back is offered again, milliseconds. */
 const BACK_WITHIN_MS = 10_000;
 const [NEAR, FAR] = ['eip155:31337', 'eip155:1337'];
@@ -38,14 +45,13 @@ before(async () => {
   const far = await startChain(0, state, FAR_CHAIN_ID);
   stopFar = far.stop;
   port = Number(new URL(far.rpcUrl).port);
-  const { protocols: _protocols, ...overrides } = trusting(mint, ['echo']);
   const near = await startChain();
-  proxy = ends.adopt(await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(near.rpcUrl).port) }), ({ stop }) =>
-    stop(),
-  );
-  stand = await openTwoChains(ends, { near, far, overrides, rpcUrls: [`http://127.0.0.1:${proxy.port}`] });
+  const node = { host: '127.0.0.1', port: Number(new URL(near.rpcUrl).port) };
+  proxy = ends.adopt(await startTcpProxy(node), ({ stop }) => stop());
+  const rpcUrls = [`http://127.0.0.1:${proxy.port}`];
+  stand = await openTwoChains(ends, { near, far, overrides: trusting(mint, ['echo']), rpcUrls });
   buyer = await stand.buyer();
-  await ready(200, 'pass');
+  await ready(WELL);
 });
 after(async () => {
   await stopFar();
@@ -65,98 +71,100 @@ async function restartFar(): Promise<void> {
   stand.facilitator.script(stand.relayed);
 }
 
-/** Waits until readiness has this status. @returns how long that took, milliseconds */
-async function ready(status: number, provider: 'pass' | 'warn' | 'fail'): Promise<number> {
+const WELL = '200 [{"name":"x402","status":"pass"}]';
+const WARNS = '200 [{"name":"x402","status":"warn","detail":"payment-provider-degraded"}]';
+const FAILS = '503 [{"name":"x402","status":"fail","detail":"payment-provider-unreachable"}]';
+
+/** Waits until readiness is this. @returns how long that took, milliseconds */
+async function ready(expected: string): Promise<number> {
   const since = performance.now();
-  await until(`readiness is ${status} and ${provider}`, async () => {
+  await until(`readiness is ${expected}`, async () => {
     const answer = await fetch(`${stand.gateway.url}/ready`);
-    const { paymentProviders } = (await answer.json()) as { readonly paymentProviders: readonly { status: string }[] };
-    return answer.status === status && paymentProviders[0]?.status === provider;
+    const { paymentProviders } = (await answer.json()) as { readonly paymentProviders: unknown };
+    return `${answer.status} ${JSON.stringify(paymentProviders)}` === expected;
   });
   return performance.now() - since;
 }
 
-interface Asked {
-  readonly payment: { readonly network: string; readonly envelope: PaymentRequired };
-  readonly authorization?: { readonly required: readonly [{ readonly checkoutJwt: string }] };
-}
-
-async function asked(resource = RESOURCE, input: object = CITY): Promise<Asked> {
-  return (await quoteOf(stand.gateway, resource, input)).body as unknown as Asked;
-}
-
 /** The networks of `accepts`, and the one that the envelope shows. */
 async function offered(): Promise<readonly string[]> {
-  const { network, envelope } = (await asked()).payment;
+  const { network, envelope } = (await stand.ask()).payment;
   assert.equal(network, envelope.accepts[0]?.network);
   return envelope.accepts.map((offer) => offer.network);
 }
 
 /** A proof of the official client for offer `at` of a 402. */
 async function proofOf({ payment }: Asked, at: number): Promise<string> {
-  const offer = payment.envelope.accepts[at] ?? assert.fail(`no offer ${at}`);
-  return encodePaymentSignatureHeader(await buyer.client(() => offer).createPaymentPayload(payment.envelope));
+  return encodePaymentSignatureHeader(await buyer.pay(payment.envelope, at));
 }
 
 const pay = (proof: string) => bring(stand.gateway, RESOURCE, CITY, { proof });
 
 describe('a chain that is dead', () => {
-  it('leaves accepts while the other sells on, and is back within ten seconds with its proofs', async () => {
-    const proof = await proofOf(await asked(), 1);
+  it('leaves accepts while the other sells on, as log and metrics show, and is back in ten seconds with its proofs', async () => {
+    const proof = await proofOf(await stand.ask(), 1);
     await loseFar();
-    await ready(200, 'warn');
+    await ready(WARNS);
     assert.deepEqual(await offered(), [NEAR]);
     const answer = await pay(proof);
     failure(answer, 503, 'PAYMENT_PROVIDER_UNAVAILABLE');
-    const { near } = stand;
-    const spent = async () =>
-      (await near.balanceOf(buyer.account.address)) + (await near.balanceOf(stand.places[0]?.payTo ?? ''));
-    const together = await spent();
-    assert.equal((await pay(await proofOf(await asked(), 0))).status, 200);
-    assert.equal(await spent(), together);
+    const { near, gateway } = stand;
+    const isLost = (line: string) => line.includes('is unreachable');
+    assert.deepEqual(
+      gateway.logLines.filter(isLost).map((line) => JSON.parse(line).network),
+      [FAR, FAR],
+    );
+    const income = () => near.balanceOf(stand.places[0]?.payTo ?? '');
+    const [had, earned] = [await near.balanceOf(buyer.account.address), await income()];
+    assert.equal((await pay(await proofOf(await stand.ask(), 0))).status, 200);
+    assert.deepEqual(
+      [had - (await near.balanceOf(buyer.account.address)), (await income()) - earned],
+      [10_000n, 10_000n],
+    );
+    const series = await scrape(gateway.managementUrl);
+    for (const [network, settled] of [
+      [NEAR, 1],
+      [FAR, 0],
+    ] as const) {
+      assert.equal(series.get(`acg_rail_seconds_count{operation="settle",network="${network}"}`), settled);
+      assert.equal(series.get(`acg_chain_fault{network="${network}",cause="clock"}`), 0);
+      assert.ok(series.has(`acg_chain_head_age_seconds{network="${network}"}`));
+    }
+    assert.ok((series.get(`acg_relayer_transfers_left{network="${NEAR}"}`) ?? 0) > 0);
     await restartFar();
-    assert.ok((await ready(200, 'pass')) < BACK_WITHIN_MS);
+    assert.ok((await ready(WELL)) < BACK_WITHIN_MS);
     assert.deepEqual(await offered(), [NEAR, FAR, FAR]);
     await moves(stand, buyer, priceOf(1), async () => assert.equal((await pay(proof)).status, 200));
   });
 
   it('leaves the first place of all that a 402 says, the checkout of its mandate too', async () => {
     proxy.cut();
-    await ready(200, 'warn');
+    await ready(WARNS);
     assert.deepEqual(await offered(), [FAR, FAR]);
     const input = { said: 'this' };
-    const ask = await asked('echo', input);
-    const [offer = assert.fail()] = ask.payment.envelope.accepts;
-    const { checkoutJwt } = ask.authorization?.required[0] ?? assert.fail();
-    const { network, asset, payTo } = offer;
-    const payer = buyer.account.address.toLowerCase();
-    const purchase: Purchase = {
-      ...{ resourceId: 'echo', title: 'Echo', input, price: { amount: '0.001', currency: 'TUSD' } },
-      payment: { method: 'x402', network, asset, payTo, payer, nonce: undefined },
-    };
-    const profile = stand.gateway.config.authorization.ap2?.profile ?? assert.fail();
-    const { header } = mint.autonomous({ now: now(), profile, checkoutJwt, purchase, payment: true });
+    const ask = await stand.ask('echo', input);
+    const header = mandateFor({ ...stand, mint }, buyer, input, ask, 0);
     const headers = { 'payment-signature': await proofOf(ask, 0), 'agent-authorization': header };
     await moves(stand, buyer, [0n, 1_000n, 0n], async () => {
       const bought = await stand.gateway.invoke('echo', input, headers);
       assert.equal(bought.status, 200, await bought.text());
     });
     proxy.mend();
-    assert.ok((await ready(200, 'pass')) < BACK_WITHIN_MS);
+    assert.ok((await ready(WELL)) < BACK_WITHIN_MS);
     assert.deepEqual(await offered(), [NEAR, FAR, FAR]);
   });
 
   it('fails readiness together with the other, and takes no proof', async () => {
-    const ask = await asked();
+    const ask = await stand.ask();
     const proofs = [await proofOf(ask, 0), await proofOf(ask, 1)];
     proxy.cut();
     await loseFar();
-    await ready(503, 'fail');
+    await ready(FAILS);
     assert.deepEqual(await offered(), [NEAR, FAR, FAR]);
     for (const proof of proofs) failure(await pay(proof), 503, 'PAYMENT_PROVIDER_UNAVAILABLE');
     proxy.mend();
     await restartFar();
-    assert.ok((await ready(200, 'pass')) < BACK_WITHIN_MS);
+    assert.ok((await ready(WELL)) < BACK_WITHIN_MS);
     for (const [at, proof] of proofs.entries())
       await moves(stand, buyer, priceOf(at), async () => assert.equal((await pay(proof)).status, 200));
   });
@@ -174,7 +182,7 @@ describe('a settlement that its chain dies in', () => {
   it('is sent again once where the transaction died too', async () => {
     const { facilitator, relayed } = stand;
     const { chain } = stand.places[2] ?? assert.fail();
-    const proof = await proofOf(await asked(), 2);
+    const proof = await proofOf(await stand.ask(), 2);
     const payload = decodePaymentSignatureHeader(proof);
     facilitator.script({
       ...relayed,
@@ -193,7 +201,7 @@ describe('a settlement that its chain dies in', () => {
   });
 
   it('is found where the transaction lived and its answer was lost', async () => {
-    const proof = await proofOf(await asked(), 0);
+    const proof = await proofOf(await stand.ask(), 0);
     await moves(stand, buyer, priceOf(0), async () => {
       const lost = proxy.loseReply('eth_sendRawTransaction').then(() => proxy.cut());
       const answer = pay(proof);

@@ -1,17 +1,22 @@
 /** A gateway that sells for three tokens on two chains, and buyers who own all of them. */
 
 import assert from 'node:assert/strict';
+import type { PaymentPayload, PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client } from '@x402/fetch';
 import { encodeDeployData, getContractAddress, type Hex } from 'viem';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import type { Purchase } from '../../src/mandates/ap2/purchase.ts';
 import { type Chain, type ChainAccess, connectChain, startChain } from '../../tools/local-world/chain.ts';
 import { CONTRACTS } from '../../tools/local-world/contracts.ts';
+import type { Mint } from '../support/ap2/mint.ts';
 import type { ConfigObject } from '../support/config.ts';
 import { startFacilitator } from '../support/facilitator.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
+import { quoteOf } from '../support/testbed.ts';
+import { now } from './mandate-seller.ts';
 
 /** The chain of the second and the third entry; the first has that of development chains. */
 export const FAR_CHAIN_ID = 1_337;
@@ -23,6 +28,9 @@ export const OFFERS = [
 ] as const;
 /** Its price. */
 export const PRICING = { amount: undefined, currency: undefined, amounts: { TUSD: '0.01', EURC: '0.009' } };
+/** What is sold unless a test names another resource. */
+export const RESOURCE = 'market_report';
+export const CITY = { city: 'Berlin' };
 /** What a buyer owns of each token, base units. */
 const FUNDS_UNITS = 1_000_000n;
 
@@ -32,9 +40,26 @@ interface Place {
   readonly payTo: string;
 }
 
+/** The body of a 402. */
+export interface Asked {
+  readonly payment: Readonly<Record<'network' | 'asset' | 'amount' | 'currency' | 'destination', string>> & {
+    readonly accepts: readonly PaymentRequirements[];
+    readonly envelope: PaymentRequired;
+  };
+  readonly authorization?: { readonly required: readonly [Demand] };
+}
+
+/** A checkout, and its alternatives. */
+interface Demand {
+  readonly checkoutJwt: string;
+  readonly alternatives?: readonly { readonly network: string; readonly asset: string; readonly checkoutJwt: string }[];
+}
+
 /** A buyer with one key on both chains. */
 export interface FarBuyer {
   readonly account: PrivateKeyAccount;
+  /** Signs for one offer of a 402 with the official client. */
+  pay(document: PaymentRequired, at: number): Promise<PaymentPayload>;
   /** The official client, which signs for both networks until it is told otherwise. */
   client(...selector: ConstructorParameters<typeof x402Client>): x402Client;
   /** Base units spent of each token. */
@@ -55,6 +80,8 @@ export interface TwoChains {
   /** `payments.x402` with changes by entry. */
   payments(...changes: readonly ConfigObject[]): ConfigObject;
   buyer(): Promise<FarBuyer>;
+  /** The 402 of a resource. */
+  ask(resource?: string, input?: object): Promise<Asked>;
   /** Base units that each payee has. */
   income(): Promise<readonly bigint[]>;
 }
@@ -105,6 +132,8 @@ export async function openTwoChains(
   return {
     ...{ near, far, backend, gateway, facilitator, relayed, places, payments },
     buyer: () => createFarBuyer(places.map(({ chain }) => chain)),
+    ask: async (resource = RESOURCE, input = CITY) =>
+      (await quoteOf(gateway, resource, input)).body as unknown as Asked,
     income: () => Promise.all(places.map(({ chain, payTo }) => chain.balanceOf(payTo))),
   };
 }
@@ -132,10 +161,12 @@ async function deployEuro(far: Chain): Promise<ChainAccess> {
 async function createFarBuyer(chains: readonly ChainAccess[]): Promise<FarBuyer> {
   const account = privateKeyToAccount(generatePrivateKey());
   for (const chain of chains) await chain.mint(account.address, FUNDS_UNITS);
+  const client: FarBuyer['client'] = (...selector) =>
+    new x402Client(...selector).register('eip155:*', new ExactEvmScheme(account)).setSpendControls(false);
   return {
-    account,
-    client: (...selector) =>
-      new x402Client(...selector).register('eip155:*', new ExactEvmScheme(account)).setSpendControls(false),
+    ...{ account, client },
+    pay: (document, at) =>
+      client(() => document.accepts[at] ?? assert.fail(`no offer ${at}`)).createPaymentPayload(document),
     spent: () => Promise.all(chains.map(async (chain) => FUNDS_UNITS - (await chain.balanceOf(account.address)))),
   };
 }
@@ -157,4 +188,24 @@ export async function moves(
 /** Base units of each token, where one offer is bought. */
 export function priceOf(at: number): readonly bigint[] {
   return OFFERS.map(([, , units], place) => (place === at ? units : 0n));
+}
+
+/** A mandate for offer `at` of a 402 for `echo`, made of the checkout of that offer. */
+export function mandateFor(
+  { gateway, mint }: Pick<TwoChains, 'gateway'> & { readonly mint: Mint },
+  buyer: FarBuyer,
+  input: Purchase['input'],
+  { authorization, payment }: Asked,
+  at: number,
+): string {
+  const [demand] = authorization?.required ?? assert.fail();
+  const { network, asset, payTo } = payment.accepts[at] ?? assert.fail();
+  const other = demand.alternatives?.find((one) => one.network === network && one.asset === asset);
+  const { checkoutJwt } = at === 0 ? demand : (other ?? assert.fail(`no checkout for offer ${at}`));
+  const purchase: Purchase = {
+    ...{ resourceId: 'echo', title: 'Echo', input, price: { amount: '0.001', currency: 'TUSD' } },
+    payment: { method: 'x402', network, asset, payTo, payer: buyer.account.address.toLowerCase(), nonce: undefined },
+  };
+  const profile = gateway.config.authorization.ap2?.profile ?? assert.fail();
+  return mint.autonomous({ now: now(), profile, checkoutJwt, purchase, payment: true }).header;
 }

@@ -1,27 +1,16 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { RailFault } from '../../../src/payments/rail.ts';
 import type { X402Rail } from '../../../src/payments/x402/create-rail.ts';
 import { createRails } from '../../../src/payments/x402/create-rails.ts';
 import type { Examination } from '../../../src/payments/x402/verify/verify.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
-import { startAnvil } from '../../../tools/local-world/anvil.ts';
-import { type Chain as LocalChain, startChain } from '../../../tools/local-world/chain.ts';
-import { startFacilitator } from '../../support/facilitator.ts';
-import { relayTo, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
-import { freshAccount, genuineProof, offerFor, PRICE_UNITS, payloadFor, RESOURCE_URL, termsFor } from './signing.ts';
-import { startFaultyNode } from './stage.ts';
+import { freshAccount, genuineProof, offerFor, payloadFor, RESOURCE_URL, termsFor } from './signing.ts';
 
 const silentLog = { info: () => undefined, warn: () => undefined };
-const OTHER_CHAIN_ID = 1_337;
-/** Longest time until a network whose node is back is offered again, milliseconds. */
-const BACK_WITHIN_MS = 10_000;
 
-const entryOf = (terms: ReturnType<typeof termsFor>, changes: Partial<X402Config> = {}): X402Config => ({
+const entryOf = (terms: ReturnType<typeof termsFor>): X402Config => ({
   ...terms,
   mode: 'local',
   currencies: ['TUSD'],
@@ -34,7 +23,6 @@ const entryOf = (terms: ReturnType<typeof termsFor>, changes: Partial<X402Config
   keepAnswerSeconds: 60,
   payToExclusive: true,
   onStoreLoss: 'deliver',
-  ...changes,
 });
 
 describe('the choice among rails', () => {
@@ -154,13 +142,8 @@ describe('the choice among rails', () => {
   describe('readiness', () => {
     const down = { found: 'unreachable', cause: 'no node' } as const;
     const poor = { found: 'degraded', cause: 'little gas' } as const;
-    const healthOf = async (...faults: readonly (RailFault | undefined)[]) => {
-      const { rails } = await stubs(async (at) => faults[at]);
-      return { fault: await rails.check(), away: [...rails.away()] };
-    };
-    const cases: Readonly<
-      Record<string, readonly [(RailFault | undefined)[], RailFault['found'] | undefined, number[]]>
-    > = {
+    type Health = readonly [faults: (RailFault | undefined)[], found: RailFault['found'] | undefined, away: number[]];
+    const cases: Readonly<Record<string, Health>> = {
       'all are well': [[undefined, undefined, undefined], undefined, []],
       'one is away': [[undefined, undefined, down], 'degraded', [2]],
       'one has little gas': [[poor, undefined, undefined], 'degraded', []],
@@ -169,11 +152,12 @@ describe('the choice among rails', () => {
     };
     for (const [what, [faults, found, away]] of Object.entries(cases))
       it(`${what}: ${found ?? 'ok'}`, async () => {
-        const health = await healthOf(...faults);
-        assert.deepEqual([health.fault?.found, health.away], [found, away]);
+        const { rails } = await stubs(async (at) => faults[at]);
+        const health = await rails.check();
+        assert.deepEqual([health?.found, [...rails.away()]], [found, away]);
         for (const [at, fault] of faults.entries())
           if (fault !== undefined)
-            assert.match(health.fault?.cause ?? '', new RegExp(`${entries[at]?.network}: ${fault.cause}`));
+            assert.match(health?.cause ?? '', new RegExp(`${entries[at]?.network}: ${fault.cause}`));
       });
 
     it('does not count what is no longer offered, and follows each check', async () => {
@@ -211,115 +195,5 @@ describe('the choice among rails', () => {
       await rails.check();
       assert.deepEqual([[...rails.away()], asked], [[1], 1]);
     });
-  });
-});
-
-describe('two chains, each with its own rail', () => {
-  const state = join(tmpdir(), `acg-two-chains-${process.pid}.json`);
-  const ends = new AsyncDisposableStack();
-  let chains: readonly [LocalChain, LocalChain];
-  let entries: readonly [X402Config, X402Config];
-  let rails: X402Rail;
-  /** Requests so far: to the node of each chain, and to the facilitator of the second. */
-  const asked = { nodes: [0, 0], facilitator: () => 0 };
-  before(async () => {
-    ends.defer(() => rmSync(state, { force: true }));
-    const [first, second] = await Promise.all([startChain(), startChain(0, state, OTHER_CHAIN_ID)]);
-    ends.adopt(first, ({ stop }) => stop());
-    ends.adopt(second, ({ stop }) => stop());
-    chains = [first, second];
-    const [near, far] = await Promise.all(
-      chains.map(({ rpcUrl }, at) =>
-        startFaultyNode(rpcUrl, () => {
-          asked.nodes[at] = (asked.nodes[at] ?? 0) + 1;
-          return 'pass';
-        }),
-      ),
-    );
-    assert.ok(near !== undefined && far !== undefined);
-    for (const node of [near, far]) ends.adopt(node, ({ stop }) => stop());
-    const official = ends.adopt(await startFacilitator(second), ({ stop }) => stop());
-    const counting = ends.adopt(await startHostileFacilitator(`eip155:${OTHER_CHAIN_ID}`), ({ stop }) => stop());
-    counting.script({
-      verify: relayTo(official.url),
-      settle: relayTo(official.url),
-      supported: relayTo(official.url),
-    });
-    asked.facilitator = () => counting.calls.length;
-    entries = [
-      entryOf(termsFor(first.token, first.chainId), {
-        rpcUrls: [near.url],
-        facilitator: { mode: 'local', privateKey: first.relayerKey },
-      }),
-      entryOf(termsFor(second.token, second.chainId), {
-        rpcUrls: [far.url],
-        facilitator: { mode: 'remote', url: counting.url, auth: { type: 'none' }, fallbacks: [] },
-      }),
-    ];
-    rails = ends.adopt(await createRails(entries, silentLog), ({ close }) => close());
-  });
-  after(() => ends.disposeAsync());
-
-  /** Buys once, and gives what the payee has afterwards and the requests that it took. */
-  const buyOn = async (at: 0 | 1) => {
-    const terms = entries[at];
-    const account = freshAccount();
-    await chains[at].mint(account.address, PRICE_UNITS);
-    const proof = await genuineProof(account, terms);
-    const [offer, nodes, facilitator] = [offerFor(terms), [...asked.nodes], asked.facilitator()];
-    assert.deepEqual(await rails.verify(proof, offer), { kind: 'valid' });
-    const settlement = await rails.settle(proof, offer, async () => undefined);
-    const reading = await rails.reconcile(proof, offer, { sentBefore: true });
-    assert.equal(await rails.sentBack?.(proof, offer), false);
-    return {
-      ends: [settlement.kind, reading.kind],
-      income: await chains[at].balanceOf(terms.payTo),
-      nodes: asked.nodes.map((now, place) => now > (nodes[place] ?? 0)),
-      facilitator: asked.facilitator() > facilitator,
-    };
-  };
-
-  it('settles each payment on its own chain, and asks neither node nor facilitator of the other', async () => {
-    assert.equal(await rails.check(), undefined);
-    const paid = ['settled', 'settled'];
-    assert.deepEqual(await buyOn(0), { ends: paid, income: PRICE_UNITS, nodes: [true, false], facilitator: false });
-    assert.deepEqual(await buyOn(1), { ends: paid, income: PRICE_UNITS, nodes: [false, true], facilitator: true });
-  });
-
-  it('takes a proof for one chain on the other for worthless', async () => {
-    const [near, far] = entries;
-    const account = freshAccount();
-    for (const chain of chains) await chain.mint(account.address, PRICE_UNITS);
-    const payload = await payloadFor(account, near);
-    const decoded = decodeProof(encodeProof({ ...payload, accepted: offerFor(far) }));
-    assert.ok(decoded.kind === 'decoded');
-    const candidate = { decoded, offer: offerFor(far), resourceUrl: RESOURCE_URL, nowMs: Date.now() };
-    const verdict = await rails.examine(candidate).checkSignature();
-    const { kind } = verdict.kind === 'unproven' ? await verdict.prove() : verdict;
-    assert.equal(kind, 'refused');
-  });
-
-  it('sells on where one chain is dead, and has it again when it is back', async () => {
-    const { port } = new URL(chains[1].rpcUrl);
-    await chains[1].stop();
-    const fault = await rails.check();
-    assert.deepEqual([fault?.found, [...rails.away()]], ['degraded', [1]]);
-    assert.match(fault?.cause ?? '', /eip155:1337: /);
-    assert.doesNotMatch(fault?.cause ?? '', /eip155:31337: /);
-    assert.deepEqual((await buyOn(0)).ends, ['settled', 'settled']);
-    const proof = await genuineProof(freshAccount(), entries[1]);
-    assert.equal((await rails.reconcile(proof, offerFor(entries[1]))).kind, 'unknown');
-    const again = ends.adopt(await startAnvil(Number(port), state, OTHER_CHAIN_ID), ({ stop }) => stop());
-    const since = performance.now();
-    assert.equal(again.rpcUrl, chains[1].rpcUrl);
-    while ((await rails.check()) !== undefined) assert.ok(performance.now() - since < BACK_WITHIN_MS, 'it stays away');
-    assert.deepEqual([...rails.away()], []);
-    assert.deepEqual((await buyOn(1)).ends, ['settled', 'settled']);
-  });
-
-  it('refuses to open on the chain of another entry', async () => {
-    const [near, far] = entries;
-    const opening = createRails([near, { ...far, rpcUrls: near.rpcUrls }], silentLog);
-    await assert.rejects(opening, /^Error: eip155:1337: .*network is 31337, not 1337/);
   });
 });
