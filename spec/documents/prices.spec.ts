@@ -20,9 +20,7 @@ const SCHEMA = {
 /** In base units. */
 const PRICES: Readonly<Record<string, bigint>> = { unit: 30_000n, tier: 50_000n, choice: 50_000n, quote: 250_000n };
 
-function ruleOf(line: string): object {
-  return (parse(line) as { readonly by: object }).by;
-}
+const ruleOf = (line: string): object => (parse(line) as { readonly by: object }).by;
 
 describe('the rules of pricing.by in docs/configuration.md', () => {
   const text = blocksOf('docs/configuration.md').find(({ detail }) => detail === 'spec/documents/prices.spec.ts')?.text;

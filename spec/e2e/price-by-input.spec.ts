@@ -1,21 +1,9 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { Role } from '@a2a-js/sdk';
-import { ClientFactory } from '@a2a-js/sdk/client';
-import { encodePaymentSignatureHeader } from '@x402/core/http';
-import { ExactEvmScheme } from '@x402/evm/exact/client';
-import { type PaymentRequired, x402Client } from '@x402/fetch';
-import { encodeDeployData, getContractAddress } from 'viem';
-import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { connectChain } from '../../tools/local-world/chain.ts';
-import { CONTRACTS } from '../../tools/local-world/contracts.ts';
 import { amountRange } from '../../tools/mandate/maker/constraints.ts';
 import { withReference } from '../support/ap2/wishes.ts';
-import { createBuyer } from '../support/buyer.ts';
 import { CURRENCY } from '../support/config.ts';
-import { CLIENT_MODES } from '../support/mcp-clients.ts';
-import { buyTool } from '../support/mcp-payer.ts';
+import { fetchPaying, jsonPost, OFFICIAL_BUYERS } from '../support/official-buyers.ts';
 import { type Brought, bring, failure, read } from './bring.ts';
 import { CHANNELS as MANDATE_CHANNELS } from './mandate-channels.ts';
 import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
@@ -24,7 +12,6 @@ import {
   asked,
   BY_QUOTE,
   BY_TEXT,
-  HONEST,
   openPriced,
   type PricedBackend,
   type PricedTestbed,
@@ -35,7 +22,7 @@ import { decode, encode, found } from './proofs.ts';
 
 const PROTOCOLS = { mcp: { enabled: true }, a2a: { enabled: true } };
 /** Inputs and their prices in base units of a token with six decimals. */
-const PRICES: readonly (readonly [id: string, input: Readonly<Record<string, unknown>>, units: bigint])[] = [
+const PRICES: readonly (readonly [id: string, input: Record<string, unknown>, units: bigint])[] = [
   ['translate', { text: 'a' }, 1_000n],
   ['translate', { text: '😀'.repeat(123) }, 12_300n],
   ['translate', { text: 'a'.repeat(501) }, 50_000n],
@@ -48,70 +35,15 @@ const PRICES: readonly (readonly [id: string, input: Readonly<Record<string, unk
   ['render', { quality: 'high' }, 50_000n],
   ['custom', { size: 37 }, 370_000n],
 ];
-const LOWEST: Readonly<Record<string, string>> = {
-  translate: '1000',
-  scan: '10000',
-  render: '10000',
-  custom: '10000',
-};
+const LOWEST = { translate: '1000', scan: '10000', render: '10000', custom: '10000' };
 
-/** The address in place of a call. */
-function inPlace(id: string, input: Readonly<Record<string, unknown>>): readonly [target: string, init: RequestInit] {
-  if (id === 'scan') return [`/scan?pages=${input['pages']}`, {}];
-  return [`/${id}`, post(input)];
-}
-
-function post(input: unknown): RequestInit {
-  return { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(input) };
-}
-
-const official = async (answer: Response): Promise<unknown> => {
-  assert.equal(answer.status, 200);
-  return answer.json();
-};
-
-/** How official clients buy over each channel; the answer. */
-const CHANNELS: Readonly<
-  Record<
-    string,
-    (
-      testbed: Pick<PricedTestbed, 'gateway' | 'buyer'>,
-      id: string,
-      input: Readonly<Record<string, unknown>>,
-    ) => Promise<unknown>
-  >
-> = {
-  http: async ({ gateway, buyer }, id, input) =>
-    official(await buyer.fetch(`${gateway.url}/api/resources/${id}/invoke`, post(input))),
-  origin: async ({ gateway, buyer }, id, input) => {
-    const [target, init] = inPlace(id, input);
-    return official(await buyer.fetch(gateway.url + target, init));
-  },
-  mcp: async ({ gateway, buyer }, id, input) => {
-    const client = await CLIENT_MODES['the 2.x client']?.connect(`${gateway.url}/mcp`);
-    assert.ok(client !== undefined);
-    const { answer } = await buyTool(client, buyer.client, { name: id, arguments: input });
-    await client.close();
-    assert.notEqual(answer.isError, true);
-    return answer.structuredContent;
-  },
-  a2a: async ({ gateway, buyer }, id, input) => {
-    const card = await (await new ClientFactory().createFromUrl(gateway.url)).getAgentCard();
-    const supportedInterfaces = card.supportedInterfaces.map((at) => ({ ...at, url: `${gateway.url}/a2a` }));
-    const client = await new ClientFactory().createFromAgentCard({ ...card, supportedInterfaces });
-    const send = async (metadata?: Record<string, unknown>) => {
-      const content = { $case: 'data', value: { resource: id, input } } as const;
-      const parts = [{ content, mediaType: 'application/json', filename: '', metadata: undefined }];
-      const unused = { contextId: '', taskId: '', extensions: [], referenceTaskIds: [] };
-      const message = { messageId: randomUUID(), role: Role.ROLE_USER, parts, ...unused, metadata };
-      const task = await client.sendMessage({ tenant: '', message, configuration: undefined, metadata: undefined });
-      return 'artifacts' in task ? task : assert.fail('the answer is a task');
-    };
-    const asked = (await send()).status?.message?.metadata?.['x402.payment.required'] as PaymentRequired;
-    const bought = await send({ 'x402.payment.payload': await buyer.client.createPaymentPayload(asked) });
-    const content = bought.artifacts[0]?.parts[0]?.content;
-    return content?.$case === 'data' ? content.value : assert.fail(JSON.stringify(bought.status));
-  },
+/** How official clients buy: over each channel, and in place. */
+const BUYERS: typeof OFFICIAL_BUYERS = {
+  ...OFFICIAL_BUYERS,
+  '@x402/fetch in place': (wallet, { url, resource, input }) =>
+    resource === 'scan'
+      ? fetchPaying(wallet, `${url}/scan?pages=${input['pages']}`, {})
+      : fetchPaying(wallet, `${url}/${resource}`, jsonPost(input)),
 };
 
 describe('a price that follows the input', () => {
@@ -131,13 +63,16 @@ describe('a price that follows the input', () => {
       assert.deepEqual(testbed.backend.delivered(), []);
     });
 
-  for (const [channel, buy] of Object.entries(CHANNELS))
-    it(`is charged exactly over ${channel}, by the official client`, async () => {
-      const { backend, takes } = testbed;
+  for (const [client, buy] of Object.entries(BUYERS))
+    it(`is charged exactly by ${client}`, async () => {
+      const { backend, buyer, gateway, takes } = testbed;
       for (const [id, input, units] of PRICES) {
         backend.forget();
-        const goods = id === 'scan' ? { url: `/scan?pages=${input['pages']}` } : input;
-        await takes(units, async () => assert.deepEqual(await buy(testbed, id, input), goods));
+        const expected = id === 'scan' ? { url: `/scan?pages=${input['pages']}` } : input;
+        await takes(units, async () => {
+          const { goods } = await buy(buyer.client, { url: gateway.url, resource: id, input });
+          assert.deepEqual(goods, expected);
+        });
         assert.equal(backend.delivered().length, 1);
         assert.deepEqual(backend.quoted(), id === 'custom' ? [JSON.stringify(input)] : []);
       }
@@ -155,7 +90,7 @@ describe('a price that follows the input', () => {
         assert.match(message, /at least .*This is the lowest price: each input has its own/);
       }
     assert.deepEqual(testbed.backend.requests, []);
-    const { message } = asked(await send('/api/resources/render/invoke', post({ quality: 'high' })));
+    const { message } = asked(await send('/api/resources/render/invoke', jsonPost({ quality: 'high' })));
     assert.match(message, /^Payment of 0\.05 TUSD is required for Rendering/);
   });
 
@@ -190,7 +125,7 @@ describe('a price that follows the input', () => {
   });
 
   it('is made of numbers alone where a number counts', async () => {
-    const invoke = (body: string) => send('/api/resources/measured/invoke', { ...post(undefined), body });
+    const invoke = (body: string) => send('/api/resources/measured/invoke', { ...jsonPost(undefined), body });
     for (const count of ['"7"', '"NaN"', '"1e3"', 'NaN', 'Infinity', 'null', 'true', '[7]', '{"n":7}', '1e999', '0x7'])
       assert.equal((await invoke(`{"count":${count}}`)).status, 400, count);
     for (const body of ['{"count":1,"count":900}', '{"Count":7}', '{"count":9007199254740993}', '{"count":-1e300}'])
@@ -211,7 +146,7 @@ describe('a price that follows the input', () => {
   it('is that of the input as the backend gets it, without the digits that a number loses', async () => {
     const body = '{"count":10.00000000000000000001}';
     for (const path of ['/api/resources/measured/invoke', '/measured']) {
-      const { envelope, amount } = asked(await send(path, { ...post(undefined), body }));
+      const { envelope, amount } = asked(await send(path, { ...jsonPost(undefined), body }));
       const headers = { 'content-type': 'application/json', 'payment-signature': await testbed.buyer.pay(envelope) };
       const { status, bytes } = await send(path, { method: 'POST', headers, body });
       assert.deepEqual([amount, status, bytes.toString()], ['10000', 200, '{"count":10}']);
@@ -234,16 +169,15 @@ describe('a price that a reload changes', () => {
   });
   after(() => testbed?.close());
   const proofFor = (input: object): Promise<string> => testbed.proof('translate', input);
-  /** How a proof fares with an input, whose price it pays where it buys. */
-  const brings = async (proof: string, input: object, result: bigint | string): Promise<void> =>
-    testbed.takes(typeof result === 'bigint' ? result : 0n, async () => {
+  /** Brings a proof with an input: it buys for these base units, or is answered so. */
+  const brings = async (proof: string, input: object, result: bigint | string): Promise<void> => {
+    const buys = typeof result === 'bigint';
+    await testbed.takes(buys ? result : 0n, async () => {
       const answer = await bring(testbed.gateway, 'translate', input, { proof });
-      const { status } = answer;
-      assert.equal(
-        `${status}${status === 402 ? ` at ${asked(answer).amount}` : ''}`,
-        result === 2_000n || result === 4_000n ? '200' : result,
-      );
+      const said = answer.status === 402 ? `402 at ${asked(answer).amount}` : `${answer.status}`;
+      assert.equal(said, buys ? '200' : result);
     });
+  };
 
   for (const [what, next, forLong, forShort] of [
     ['another amount of the unit', DEAR, '402 at 8000', '402 at 4000'],
@@ -270,47 +204,6 @@ describe('a price that a reload changes', () => {
     await brings(encode(changed), long, '402 at 8000');
     await brings(proof, short, 4_000n);
     await brings(bare, long, 4_000n);
-  });
-});
-
-describe('a price that follows the input in two tokens', () => {
-  let testbed: PricedTestbed;
-  let second: ReturnType<typeof connectChain>;
-  before(async () => {
-    testbed = await openPriced({ resources: RESOURCES }, async (chain) => {
-      const [owner, relayerKey] = [privateKeyToAddress(generatePrivateKey()), generatePrivateKey()];
-      await Promise.all([chain.fundGas(owner), chain.fundGas(privateKeyToAddress(relayerKey))]);
-      await chain.request('anvil_impersonateAccount', [owner]);
-      const { abi, bytecode } = CONTRACTS.contracts.Eip3009Token;
-      const named = { name: 'Other USD', version: '1' } as const;
-      await chain.send(owner, undefined, encodeDeployData({ abi, bytecode, args: [named.name, named.version] }));
-      const address = getContractAddress({ from: owner, nonce: 0n });
-      second = connectChain(chain.rpcUrl, { ...chain.token, ...named, address });
-      return { others: [{ chain: { ...second, relayerKey }, facilitator: { mode: 'local' } }] };
-    });
-  });
-  after(() => testbed?.close());
-
-  it('is the same in both, charged in the one that the client picks, and buys no other input', async () => {
-    const { gateway, backend } = testbed;
-    const buyer = await createBuyer(second);
-    const client = new x402Client((_version, accepts) => accepts[1] ?? assert.fail('one offer'));
-    client.register('eip155:*', new ExactEvmScheme(buyer.account)).setSpendControls(false);
-    for (const [id, cheap, dear, units] of [
-      ['translate', { text: 'a'.repeat(20) }, { text: 'a'.repeat(21) }, 2_000n],
-      ['custom', { size: 37 }, { size: 38 }, 370_000n],
-    ] as const) {
-      backend.quoting(HONEST);
-      const [funds, { body }] = [await buyer.balance(), await testbed.quote(id, cheap)];
-      const payload = await client.createPaymentPayload(body.payment.envelope as PaymentRequired);
-      const proof = encodePaymentSignatureHeader(payload);
-      assert.equal((await bring(gateway, id, dear, { proof })).status, 402);
-      assert.deepEqual([await buyer.balance(), backend.delivered().length], [funds, id === 'custom' ? 1 : 0]);
-      backend.quoting(AWAY);
-      const { status } = await bring(gateway, id, cheap, { proof });
-      assert.deepEqual([status, funds - (await buyer.balance())], [200, units]);
-    }
-    assert.equal(await testbed.income(), 0n, 'nothing in the first token');
   });
 });
 
@@ -347,11 +240,9 @@ describe('a mandate for a price that follows the input', () => {
         [refused.code, refused.body.details?.['reason'], refused.body.details?.['constraint']],
         ['AUTHORIZATION_INVALID', 'constraint_violated', 'payment.amount_range'],
       );
-      const low = await send(gateway, { resourceId: 'render', input: { quality: 'low' } });
-      const ofLow = seller.mandateFor(low.body, {
-        purchase: seller.purchaseOf('render', 'Rendering', { quality: 'low' }, '0.01'),
-        payment: true,
-      });
+      const low = { resourceId: 'render', input: { quality: 'low' } };
+      const lower = { purchase: seller.purchaseOf('render', 'Rendering', low.input, '0.01'), payment: true };
+      const ofLow = seller.mandateFor((await send(gateway, low)).body, lower);
       const other = await send(gateway, { ...call, proof, mandate: ofLow.header });
       assert.equal(other.code, 'AUTHORIZATION_INVALID', other.raw);
       assert.equal(await seller.income(), income);

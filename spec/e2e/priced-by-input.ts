@@ -2,10 +2,8 @@
 
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Chain } from '../../tools/local-world/chain.ts';
 import type { Buyer } from '../support/buyer.ts';
 import { type ConfigObject, CURRENCY } from '../support/config.ts';
-import type { TestGatewayParts } from '../support/gateway.ts';
 import { answerBytes, answerJson } from '../support/http-server.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { openTestbed, type Quote, type Testbed } from '../support/testbed.ts';
@@ -33,6 +31,14 @@ export const BY_TEXT: ConfigObject = {
   by: { unit: { pointer: '/text', min: '0.001', max: '0.05' } },
 };
 
+const BY_PAGES = {
+  pointer: '/pages',
+  steps: [
+    { upTo: 10, amount: '0.01' },
+    { upTo: 100, amount: '0.05' },
+  ],
+};
+
 /** One resource for each rule, and `measured`, whose unit is a number. */
 export const RESOURCES: Readonly<Record<string, ConfigObject>> = {
   translate: sold('Translation', { method: 'POST', path: '/translate' }, { text: { type: 'string' } }, BY_TEXT),
@@ -42,22 +48,7 @@ export const RESOURCES: Readonly<Record<string, ConfigObject>> = {
     { count: { type: 'number' } },
     { amount: '0.001', by: { unit: { pointer: '/count', min: '0.001', max: '1' } } },
   ),
-  scan: sold(
-    'Scan',
-    { method: 'GET', path: '/scan' },
-    { pages: { type: 'integer' } },
-    {
-      by: {
-        tier: {
-          pointer: '/pages',
-          steps: [
-            { upTo: 10, amount: '0.01' },
-            { upTo: 100, amount: '0.05' },
-          ],
-        },
-      },
-    },
-  ),
+  scan: sold('Scan', { method: 'GET', path: '/scan' }, { pages: { type: 'integer' } }, { by: { tier: BY_PAGES } }),
   render: sold(
     'Rendering',
     { method: 'POST', path: '/render' },
@@ -126,12 +117,9 @@ export interface PricedTestbed extends Omit<Testbed, 'backend'> {
 }
 
 /** Opens both. */
-export async function openPriced(
-  overrides: ConfigObject,
-  more: (chain: Chain) => Promise<Partial<TestGatewayParts>> = async () => ({}),
-): Promise<PricedTestbed> {
+export async function openPriced(overrides: ConfigObject): Promise<PricedTestbed> {
   const backend = await startPricedBackend();
-  const testbed = await openTestbed(async (chain) => ({ backendUrl: backend.url, overrides, ...(await more(chain)) }));
+  const testbed = await openTestbed(async () => ({ backendUrl: backend.url, overrides }));
   return {
     ...testbed,
     backend,

@@ -61,7 +61,7 @@ describe('a quote', () => {
     };
     testbed = await openPriced({
       ...{ limits: { unpaidWork: plenty }, storage: { sealing: SEALING } },
-      resources: { ...RESOURCES, later },
+      resources: { ...RESOURCES, later, translate: { ...RESOURCES['translate'], pricing } },
     });
     backend = testbed.backend;
   });
@@ -140,33 +140,40 @@ describe('a quote', () => {
     await Promise.all(late);
   });
 
-  it('asks with the input alone, and holds for its buyer whatever is quoted next', async () => {
+  it('asks with the input alone, and holds for its buyer and its input whatever is quoted next', async () => {
     const proof = await proofOf(50);
-    backend.quoting(priced('2'));
-    await takes(500_000n, async () => assert.equal((await bringFor(proof, 50)).status, 200));
     assert.deepEqual(backend.quoted(), ['{"size":50}']);
     assert.equal(backend.headersOf('/price')?.['content-type'], 'application/json');
-    assert.equal(backend.headersOf('/price')?.['payment-signature'], undefined);
-  });
-
-  it('that is answered twice differently: without the token of its 402 a proof gets the present one', async () => {
-    const proof = found(await proofOf(50));
-    backend.quoting(priced('0.51'));
-    await takes(0n, async () => assert.equal(amountOf(await bringFor(proof, 50)), '510000'));
-    backend.quoting(HONEST);
+    backend.quoting(priced('2'));
+    await takes(0n, async () => {
+      for (const [shown, size] of [
+        [found(proof), 50],
+        [proof, 51],
+      ] as const)
+        assert.equal(amountOf(await bringFor(shown, size)), '2000000');
+      assert.equal(backend.headersOf('/price')?.['payment-signature'], undefined);
+      backend.quoting(AWAY);
+      failure(await bringFor(proof, 51), 503, 'GATEWAY_BUSY');
+    });
+    assert.deepEqual(backend.delivered(), []);
     await takes(500_000n, async () => assert.equal((await bringFor(proof, 50)).status, 200));
   });
 
-  it('is for its input alone: with the token another input is asked for anew', async () => {
-    const proof = await proofOf(1);
-    await takes(0n, async () => {
-      assert.equal(amountOf(await bringFor(proof, 200)), '2000000');
-      assert.equal(amountOf(await bring(testbed.gateway, 'later', sizeOf(1), { proof })), '10000');
-      backend.quoting(AWAY);
-      failure(await bringFor(proof, 200), 503, 'GATEWAY_BUSY');
+  it('holds for a large input too, and for the money first where that is an order', async () => {
+    const { gateway } = testbed;
+    const texts = ['a', 'b'].map((letter) => ({ text: letter.repeat(20_000) }));
+    backend.quoting(priced('0.5'));
+    const proof = await proofFor(gateway, buyer, 'translate', texts[0]);
+    const upfront = decode(await proofOf(50, 'later'));
+    upfront.accepted.extra['paymentFlow'] = 'upfront';
+    backend.quoting(priced('2'));
+    await takes(500_000n, async () => {
+      assert.equal(amountOf(await bring(gateway, 'translate', texts[1], { proof })), '2000000');
+      assert.equal((await bring(gateway, 'translate', texts[0], { proof })).status, 200);
     });
-    assert.deepEqual(backend.delivered(), []);
-    await takes(10_000n, async () => assert.equal((await bringFor(proof, 1)).status, 200));
+    await takes(500_000n, async () =>
+      assert.equal((await bring(gateway, 'later', sizeOf(50), { proof: encode(upfront) })).status, 200),
+    );
   });
 
   it('ends with its 402: a proof that is still valid gets the present one', async () => {
@@ -233,11 +240,8 @@ describe('a quote', () => {
     await chain.request('anvil_impersonateAccount', [buyer.address]);
     backend.working(async () => {
       const args = [`0x${'12'.repeat(20)}`, await buyer.balance()] as const;
-      await chain.send(
-        buyer.address,
-        chain.token.address,
-        encodeFunctionData({ abi: TOKEN_ABI, functionName: 'transfer', args }),
-      );
+      const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: 'transfer', args });
+      await chain.send(buyer.address, chain.token.address, data);
       // The verification does not count any more, so the payment is simulated before it is sent.
       await delay(SIMULATION_FRESH_MS);
     });

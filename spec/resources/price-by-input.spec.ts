@@ -7,7 +7,7 @@ import { validate as discoveryFaults } from 'mppx/discovery';
 import resourceSchema from '../../schemas/resource.schema.json' with { type: 'json' };
 import { parseConfig } from '../../src/config/load.ts';
 import { termsOf } from '../../src/config/sections/resources.ts';
-import type { PriceRule } from '../../src/payments/pricing/by-input.ts';
+import type { Measure, PriceRule } from '../../src/payments/pricing/by-input.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { introductionOf, llmsDocument, openApiDocument } from '../../src/resources/published.ts';
 import type { StaticDocument } from '../../src/resources/static-document.ts';
@@ -22,62 +22,43 @@ const STEPS = [
 const BY_QUALITY = { pointer: '/quality', amounts: { low: '0.5', high: '0.02' } };
 
 interface Row {
-  readonly by: object;
-  readonly derived: PriceRule;
-  /** As listed; absent: as configured. */
-  readonly listed?: object;
+  /** As derived and listed, but for the path of a quote. */
+  readonly rule: PriceRule;
+  /** As configured, where that differs. */
+  readonly by?: object;
   readonly sentence: string;
-  readonly min: string;
-  readonly max: string;
+  readonly range: readonly [min: string, max: string];
 }
 
-const UNIT = { by: { unit: { pointer: '/list', ...BOUNDS } }, ...BOUNDS };
+const RANGE = ['0.01', '1'] as const;
+const unit = (pointer: string, of: Measure, noun: string): Row => ({
+  rule: { kind: 'unit', pointer, ...BOUNDS, amount: '0.01', of },
+  by: { unit: { pointer, ...BOUNDS } },
+  sentence: `Costs 0.01 USDC for each${noun} of ${pointer}, at least 0.01, at most 1.`,
+  range: RANGE,
+});
+const tier = (pointer: string, of: Measure, steps: typeof STEPS, sentence: string): Row => ({
+  ...{ rule: { kind: 'tier', pointer, of, steps }, by: { tier: { pointer, steps } } },
+  ...{ sentence, range: ['0.01', steps.at(-1)?.amount ?? ''] },
+});
 const ROWS: Readonly<Record<string, Row>> = {
-  unit: {
-    ...UNIT,
-    derived: { kind: 'unit', pointer: '/list', ...BOUNDS, amount: '0.01', of: 'list' },
-    listed: { unit: { pointer: '/list', of: 'list', amount: '0.01', ...BOUNDS } },
-    sentence: 'Costs 0.01 USDC for each item of /list, at least 0.01, at most 1.',
-  },
-  'unit of a text': {
-    ...{ by: { unit: { pointer: '/text', ...BOUNDS } }, ...BOUNDS },
-    derived: { kind: 'unit', pointer: '/text', ...BOUNDS, amount: '0.01', of: 'text' },
-    listed: { unit: { pointer: '/text', of: 'text', amount: '0.01', ...BOUNDS } },
-    sentence: 'Costs 0.01 USDC for each character of /text, at least 0.01, at most 1.',
-  },
-  'unit of a number inside': {
-    ...{ by: { unit: { pointer: '/inner/n', ...BOUNDS } }, ...BOUNDS },
-    derived: { kind: 'unit', pointer: '/inner/n', ...BOUNDS, amount: '0.01', of: 'number' },
-    listed: { unit: { pointer: '/inner/n', of: 'number', amount: '0.01', ...BOUNDS } },
-    sentence: 'Costs 0.01 USDC for each of /inner/n, at least 0.01, at most 1.',
-  },
-  tier: {
-    by: { tier: { pointer: '/n', steps: STEPS } },
-    derived: { kind: 'tier', pointer: '/n', of: 'number', steps: STEPS },
-    listed: { tier: { pointer: '/n', of: 'number', steps: STEPS } },
-    ...{ sentence: 'Costs by /n: 0.01 USDC up to 10, 0.05 USDC up to 100.', min: '0.01', max: '0.05' },
-  },
-  'tier of a text': {
-    by: { tier: { pointer: '/text', steps: STEPS.slice(0, 1) } },
-    derived: { kind: 'tier', pointer: '/text', of: 'text', steps: STEPS.slice(0, 1) },
-    listed: { tier: { pointer: '/text', of: 'text', steps: STEPS.slice(0, 1) } },
-    ...{ sentence: 'Costs by /text: 0.01 USDC up to 10 characters.', min: '0.01', max: '0.01' },
-  },
+  unit: unit('/list', 'list', ' item'),
+  'unit of a text': unit('/text', 'text', ' character'),
+  'unit of a number inside': unit('/inner/n', 'number', ''),
+  tier: tier('/n', 'number', STEPS, 'Costs by /n: 0.01 USDC up to 10, 0.05 USDC up to 100.'),
+  'tier of a text': tier('/text', 'text', STEPS.slice(0, 1), 'Costs by /text: 0.01 USDC up to 10 characters.'),
   choice: {
-    by: { choice: BY_QUALITY },
-    derived: { kind: 'choice', ...BY_QUALITY },
-    ...{ sentence: 'Costs by /quality: 0.5 USDC for low, 0.02 USDC for high.', min: '0.02', max: '0.5' },
+    rule: { kind: 'choice', ...BY_QUALITY },
+    ...{ sentence: 'Costs by /quality: 0.5 USDC for low, 0.02 USDC for high.', range: ['0.02', '0.5'] },
   },
   'choice of a boolean': {
-    by: { choice: { pointer: '/flag', amounts: { true: '2', false: '1.5' } } },
-    derived: { kind: 'choice', pointer: '/flag', amounts: { true: '2', false: '1.5' } },
-    ...{ sentence: 'Costs by /flag: 2 USDC for true, 1.5 USDC for false.', min: '1.5', max: '2' },
+    rule: { kind: 'choice', pointer: '/flag', amounts: { true: '2', false: '1.5' } },
+    ...{ sentence: 'Costs by /flag: 2 USDC for true, 1.5 USDC for false.', range: ['1.5', '2'] },
   },
   quote: {
+    rule: { kind: 'quote', method: 'POST', path: '/internal/quotes/of-reports', ...BOUNDS },
     by: { quote: { path: '/quotes/of-reports', ...BOUNDS } },
-    derived: { kind: 'quote', method: 'POST', path: '/internal/quotes/of-reports', ...BOUNDS },
-    listed: { quote: BOUNDS },
-    ...{ sentence: 'Costs 0.01 to 1 USDC, quoted for each input.', ...BOUNDS },
+    ...{ sentence: 'Costs 0.01 to 1 USDC, quoted for each input.', range: RANGE },
   },
 };
 
@@ -93,22 +74,25 @@ const textOf = ({ bytes }: StaticDocument): string => Buffer.from(bytes).toStrin
 
 const obeys = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false }).compile(resourceSchema);
 
-for (const [what, { by, derived, listed, sentence, min, max }] of Object.entries(ROWS))
+for (const [what, { rule, by, sentence, range }] of Object.entries(ROWS))
   describe(`a price by ${what}`, () => {
-    const config = load(pricedBy(by));
+    const { kind, ...members } = rule;
+    const [min, max] = range;
+    const config = load(pricedBy(by ?? { [kind]: members }));
     const catalogue = compileCatalogue(config);
 
     it('is derived with the lowest as its amount', () => {
       const { pricing } = config.resources[0] ?? assert.fail();
       assert.ok(pricing.type === 'fixed');
-      assert.deepEqual(pricing.by, derived);
+      assert.deepEqual(pricing.by, rule);
       assert.deepEqual([pricing.amount, pricing.units], [min, BigInt(Math.round(Number(min) * 1e6))]);
     });
 
     it('is listed with its rule, without a path of the backend', () => {
       const { resources } = JSON.parse(textOf(catalogue.listing)) as { resources: { pricing: object }[] };
       const [resource] = resources;
-      assert.deepEqual(resource?.pricing, { type: 'fixed', amount: min, currency: 'USDC', by: listed ?? by });
+      const listed = { [kind]: kind === 'quote' ? BOUNDS : members };
+      assert.deepEqual(resource?.pricing, { type: 'fixed', amount: min, currency: 'USDC', by: listed });
       assert.ok(obeys(resource), JSON.stringify(obeys.errors));
     });
 
@@ -167,7 +151,7 @@ describe('a configured price by input', () => {
   });
 
   it('is another term than the same lowest price by another rule', () => {
-    const terms = [UNIT.by, { quote: { path: '/price', ...BOUNDS } }].map((by) => {
+    const terms = [{ unit: { pointer: '/n', ...BOUNDS } }, { quote: { path: '/price', ...BOUNDS } }].map((by) => {
       const [resource] = load(pricedBy(by)).resources;
       return termsOf(resource ?? assert.fail());
     });
@@ -176,13 +160,9 @@ describe('a configured price by input', () => {
 
   it('must be one that AP2 can count up to its highest', () => {
     const max = '9007199255';
-    const found = problems(
-      asking({ ...BY_INPUT, 'resources.report.pricing.by': { unit: { pointer: '/n', min: '0.01', max } } }),
-    );
-    assert.deepEqual(
-      found.map(({ path }) => path),
-      ['resources.report.pricing.by'],
-    );
-    assert.match(found[0]?.message ?? '', /less than 2\^53/);
+    const by = { unit: { pointer: '/n', min: '0.01', max } };
+    const [problem, ...others] = problems(asking({ ...BY_INPUT, 'resources.report.pricing.by': by }));
+    assert.deepEqual([problem?.path, others], ['resources.report.pricing.by', []]);
+    assert.match(problem?.message ?? '', /less than 2\^53/);
   });
 });

@@ -105,12 +105,7 @@ describe('the proof of a known payment', () => {
         : ({ kind: 'unproven', proof, prove: async () => assert.fail('asked') } as const);
     const unproven = { verdictOn: async () => signature ?? assert.fail('asked') };
     const examine = () => ({ payId: own, refusal: undefined, checkSignature });
-    const parts = {
-      unproven,
-      tokens: tokensUnder(),
-      replaced: createReplacedOffers(),
-      blockedPayers,
-    };
+    const parts = { unproven, tokens: tokensUnder(), replaced: createReplacedOffers(), blockedPayers };
     const known = { record: { payId, ...record } as PaymentRecord, proof: decoded, agreed };
     return createProofVerifier(examine, parts).verifyKnown(known, 'network');
   };
@@ -170,15 +165,19 @@ function offersFor(
 }
 
 /** One process: its clock, its memory, and what it makes of a proof. */
-function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...string[]] = ['one']) {
+function createProcess(
+  clock: { nowMs: number },
+  secrets: readonly [string, ...string[]] = ['one'],
+  examines = examine,
+) {
   const now = (): number => clock.nowMs;
   const replaced = createReplacedOffers(now);
   const parts = { unproven: createUnprovenSignatures(), replaced, blockedPayers };
-  const verifier = createProofVerifier(examine, { ...parts, tokens: tokensUnder(secrets, now) }, now);
+  const verifier = createProofVerifier(examines, { ...parts, tokens: tokensUnder(secrets, now) }, now);
   return {
     replaced,
-    async verdictOn(proof: string, offer: Offer, bind = BIND) {
-      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network', () => bind);
+    async verdictOn(proof: string, offer: Offer) {
+      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network', () => BIND);
       if (verdict.kind !== 'genuine') return verdict.kind === 'refused' ? verdict.reason : verdict.kind;
       const { agreed, refusal, token } = verdict;
       return { paid: agreed.requirements.amount, shown: agreed.amount, refusal, names: (token?.genuineForMs ?? 0) > 0 };
@@ -267,29 +266,6 @@ describe('a proof for an offer that was replaced', () => {
     const proof = await proofFor(of(long), start);
     clock.nowMs = start + 299_000;
     assert.equal(Object(await createProcess(clock).verdictOn(proof, of(after))).refusal, undefined);
-  });
-
-  it('without the token is accepted by the process that made the offer, as long as a 402 of then lasts', async () => {
-    clock.nowMs = start;
-    const proof = await proofFor(of(before), start, { token: undefined });
-    const own = createProcess(clock);
-    own.replaced.replace(before, after);
-    assert.deepEqual(await own.verdictOn(proof, of(after)), {
-      paid: '10000',
-      shown: '0.01',
-      refusal: undefined,
-      names: false,
-    });
-    clock.nowMs = start + 120_000;
-    assert.equal(Object(await own.verdictOn(proof, of(after))).paid, '10000');
-    clock.nowMs = start + 120_001;
-    assert.equal(await own.verdictOn(proof, of(after)), 'invalid_payment_requirements');
-  });
-
-  it('without the token is refused by every other process', async () => {
-    clock.nowMs = start;
-    const proof = await proofFor(of(before), start, { token: undefined });
-    assert.equal(await createProcess(clock).verdictOn(proof, of(after)), 'invalid_payment_requirements');
   });
 
   it('is remembered through several changes, each for its own time, and not as the price of another', async () => {
@@ -483,170 +459,83 @@ describe('a refused proof whose token names an answer that waits', () => {
   });
 });
 
-/** The offer of one resource with this pricing. */
-function soldAt(pricing: FixedPricing, nowMs: number, alternatives: readonly (typeof x402)[] = []): Offers {
-  const report = { id: 'report', name: 'report', description: undefined, mimeType: 'application/json' };
-  const resources = [{ ...report, backend: { timeoutMs: 10_000 }, pricing }];
-  const config = { merchant: { publicBaseUrl: BASE }, resources, x402, alternatives };
-  return compileOffers(
-    config,
-    tokensUnder(['one'], () => nowMs),
-  );
-}
-
 describe('a proof for one of several offers', () => {
   const nowMs = 1_800_000_000_000;
   const fine = { ...termsFor(undefined, 2), assetDecimals: 18 };
-  const euro = termsFor(undefined, 3);
-  /** USDC on two chains of which one has 18 decimals, and a euro on a third. */
-  const offerAt = (dollars: bigint, euros: bigint): Offers => {
-    const others = [
-      { amount: '', currency: 'TUSD', units: dollars * 10n ** 12n, entry: 1 },
-      { amount: '', currency: 'TEUR', units: euros, entry: 2 },
-    ];
-    const pricing = { type: 'fixed', amount: '', currency: 'TUSD', units: dollars, others } as const;
-    return soldAt(pricing, nowMs, [fine, euro]);
+  const euro = { ...termsFor(undefined, 3), assetDecimals: 2 };
+  const terms = [x402, fine, euro];
+  type Others = Pick<FixedPricing, 'others' | 'ended' | 'by'>;
+  const finePrice = (units: bigint) => ({ amount: '', currency: 'TUSD', units: units * 10n ** 12n, entry: 1 });
+  const soldFor = (units: bigint, others: Others): Offers => {
+    const pricing = { type: 'fixed', amount: '', currency: 'TUSD', units, ...others } as const;
+    const report = { id: 'report', name: 'report', description: undefined, mimeType: 'application/json' };
+    const resources = [{ ...report, backend: { timeoutMs: 10_000 }, pricing }];
+    const config = { merchant: { publicBaseUrl: BASE }, resources, x402, alternatives: [fine, euro] };
+    return compileOffers(
+      config,
+      tokensUnder(['one'], () => nowMs),
+    );
   };
-  const [before, after] = [offerAt(10_000n, 9_000n), offerAt(20_000n, 8_000n)];
-  /** Examines each proof in the network that its offer has. */
-  const verifierOf = (replaced = createReplacedOffers(() => nowMs)) => {
-    const parts = { unproven: createUnprovenSignatures(), replaced, blockedPayers };
-    const examiners = new Map([x402, fine, euro].map((terms) => [terms.network, terms]));
-    const anyExamine: typeof examine = (candidate) => {
-      const terms = examiners.get(candidate.offer.network) ?? assert.fail(candidate.offer.network);
-      return createExaminer({ terms, recover, ...CHECKED_HERE })(candidate);
-    };
-    return createProofVerifier(anyExamine, { ...parts, tokens: tokensUnder(['one'], () => nowMs) }, () => nowMs);
-  };
-  const inAsset = (offers: Offers, index: number, changes: object = {}) => {
-    const offer = of(offers);
-    const { requirements } = [offer, ...offer.others][index] ?? assert.fail('no such offer');
-    return { ...offer, requirements: { ...requirements, ...changes } };
-  };
-  const terms = [x402, fine, euro] as const;
-  const verdictOn = async (
-    offer: ReturnType<typeof inAsset>,
-    index: 0 | 1 | 2,
-    present: Offers,
-    verifier = verifierOf(),
-    changes: { readonly token?: undefined } = {},
-  ) => {
-    const value = await proofFor(offer, nowMs, { terms: terms[index], ...changes });
-    const verdict = await verifier.verify({ kind: 'header', value }, of(present), 'network', () => BIND);
-    if (verdict.kind !== 'genuine') return verdict.kind === 'refused' ? verdict.reason : verdict.kind;
-    const { network, amount } = verdict.agreed.requirements;
-    return `${amount} on ${network}`;
-  };
-
-  for (const [index, paid] of [
-    `10000 on ${x402.network}`,
-    '10000000000000000 on eip155:2',
-    '9000 on eip155:3',
-  ].entries())
-    it(`pays what it accepts: ${paid}`, async () => {
-      assert.equal(await verdictOn(inAsset(before, index), index as 0 | 1 | 2, before), paid);
+  /** A dollar on two chains of which one has 18 decimals, and a euro of two on a third. */
+  const offersAt = (dollars: bigint, euros: bigint): Offers =>
+    soldFor(dollars, { others: [finePrice(dollars), { amount: '', currency: 'TEUR', units: euros, entry: 2 }] });
+  const [before, after] = [offersAt(10_000n, 90n), offersAt(20_000n, 80n)];
+  const open = () =>
+    createProcess({ nowMs }, ['one'], (candidate) => {
+      const paidIn = terms.find(({ network }) => network === candidate.offer.network) ?? assert.fail();
+      return createExaminer({ terms: paidIn, recover, ...CHECKED_HERE })(candidate);
     });
-
-  it('that was replaced is accepted with its token, in another asset of its currency too', async () => {
-    assert.equal(await verdictOn(inAsset(before, 0), 0, after), `10000 on ${x402.network}`);
-    assert.equal(await verdictOn(inAsset(before, 1), 1, after), '10000000000000000 on eip155:2');
-  });
+  interface Signing {
+    readonly offer?: Offer;
+    readonly token?: string | undefined;
+  }
+  /** A proof for an offer of before unless `offer` is given, with changes of what it accepts. */
+  const proofIn = (index: number, changes: object = {}, { offer = of(before), ...token }: Signing = {}) => {
+    const { requirements } = [offer, ...offer.others][index] ?? assert.fail('no such offer');
+    const accepted = { ...offer, requirements: { ...requirements, ...changes } };
+    return proofFor(accepted, nowMs, { terms: terms[index] ?? assert.fail(), ...token });
+  };
+  const paidFor = async (proof: string, present: Offers, process = open()) => {
+    const verdict = await process.verdictOn(proof, of(present));
+    return typeof verdict === 'string' ? verdict : verdict.paid;
+  };
+  const wrong = 'invalid_payment_requirements';
 
   it('that was replaced in another currency is known to the process that made it alone', async () => {
-    assert.equal(await verdictOn(inAsset(before, 2), 2, after), 'invalid_payment_requirements');
-    const replaced = createReplacedOffers(() => nowMs);
-    replaced.replace(before, after);
-    assert.equal(
-      await verdictOn(inAsset(before, 2), 2, after, verifierOf(replaced), { token: undefined }),
-      '9000 on eip155:3',
-    );
+    assert.equal(await paidFor(await proofIn(2), after), wrong);
+    const process = open();
+    process.replaced.replace(before, after);
+    assert.equal(await paidFor(await proofIn(2, {}, { token: undefined }), after, process), '90');
   });
 
   it('is never paid in one asset at the number of another, and never rounded', async () => {
-    for (const [index, amount] of [
-      [1, '10000'],
-      [1, '9999999999999999'],
-      [2, '10000'],
-    ] as const)
-      assert.equal(
-        await verdictOn(inAsset(before, index, { amount }), index, after),
-        'invalid_payment_requirements',
-        `${amount} in ${index}`,
-      );
-  });
-
-  it('with the network of one and the signature for another is refused', async () => {
-    assert.equal(await verdictOn(inAsset(before, 1), 0, before), 'invalid_exact_evm_payload_signature');
-    assert.equal(
-      await verdictOn(inAsset(before, 0, { network: 'eip155:2' }), 1, before),
-      'invalid_payment_requirements',
-    );
+    for (const amount of ['10000', '9999999999999999'])
+      assert.equal(await paidFor(await proofIn(1, { amount }), after), wrong);
+    assert.equal(await paidFor(await proofIn(2, { amount: '10000' }), after), wrong);
   });
 
   it('in an asset that is offered no more is known to the process that offered it', async () => {
-    const one = soldAt({ type: 'fixed', amount: '0.01', currency: 'TUSD', units: 10_000n }, nowMs);
-    assert.equal(await verdictOn(inAsset(before, 1), 1, one), 'invalid_network');
-    const replaced = createReplacedOffers(() => nowMs);
-    replaced.replace(before, one);
-    assert.equal(await verdictOn(inAsset(before, 1), 1, one, verifierOf(replaced)), '10000000000000000 on eip155:2');
+    const one = soldFor(10_000n, {});
+    assert.equal(await paidFor(await proofIn(1), one), 'invalid_network');
+    const process = open();
+    process.replaced.replace(before, one);
+    assert.equal(await paidFor(await proofIn(1), one, process), '10000000000000000');
   });
 
-  it('in an asset that is still configured and not offered begins nothing, and may have paid before', async () => {
-    const ended = [{ amount: '', currency: 'TUSD', units: 10_000n * 10n ** 12n, entry: 1 }];
-    const pricing = { type: 'fixed', amount: '', currency: 'TUSD', units: 10_000n, ended } as const;
-    const present = soldAt(pricing, nowMs, [fine, euro]);
-    const value = await proofFor(inAsset(before, 1), nowMs, { terms: fine });
-    const verdict = await verifierOf().verify({ kind: 'header', value }, of(present), 'network', () => BIND);
-    const { kind, refusal, agreed } = Object(verdict) as Extract<typeof verdict, { readonly kind: 'genuine' }>;
-    assert.deepEqual(
-      [kind, refusal, agreed.requirements.network],
-      ['genuine', 'invalid_payment_requirements', fine.network],
-    );
-    assert.equal(await verdictOn(inAsset(before, 1, { amount: '9' }), 1, present), 'invalid_network');
-  });
-});
-
-describe('a proof for a price that follows the input', () => {
-  const nowMs = 1_800_000_000_000;
-  const OTHER = 'a1'.repeat(32);
-  const rule = { kind: 'quote', method: 'POST', path: '/price', min: '0.01', max: '2' } as const;
-  const offered = (by?: typeof rule): Offers =>
-    soldAt({ type: 'fixed', amount: '0.01', currency: 'TUSD', units: 10_000n, ...(by && { by }) }, nowMs);
-  const lowest = of(offered(rule));
-  const at = (units: bigint): Offer => lowest.byInput?.at(units) ?? assert.fail('no price by input');
-  const cheap = at(20_000n);
-  const proofOf = (offer: Offer, bind: string | undefined) => proofFor(offer, nowMs, { token: offer.issueToken(bind) });
-  const wrong = 'invalid_payment_requirements';
-
-  it('is shown by its token for its own input, while its 402 lasts', async () => {
-    const process = createProcess({ nowMs });
-    const proof = await proofOf(cheap, BIND);
-    assert.equal(process.priceShown(proof, lowest), 20_000n);
-    assert.equal(process.priceShown(proof, lowest, OTHER), undefined);
-    assert.equal(createProcess({ nowMs: nowMs + 121_000 }).priceShown(proof, lowest), undefined);
-    assert.equal(createProcess({ nowMs }, ['two']).priceShown(proof, lowest), undefined);
-  });
-
-  it('buys at the price of then, and no other input', async () => {
-    const process = createProcess({ nowMs });
-    const proof = await proofOf(cheap, BIND);
-    assert.equal(Object(await process.verdictOn(proof, at(50_000n))).paid, '20000');
-    assert.equal(await process.verdictOn(proof, at(50_000n), OTHER), wrong);
-  });
-
-  it('of a 402 without an input, or with a token of its own making, shows no price', async () => {
-    for (const bind of [undefined, 'f'.repeat(64)])
-      assert.equal(await createProcess({ nowMs }).verdictOn(await proofOf(lowest, bind), at(50_000n)), wrong);
-    const changed = { ...cheap, requirements: { ...cheap.requirements, amount: '19999' } };
-    assert.equal(await createProcess({ nowMs }).verdictOn(await proofOf(changed, BIND), at(50_000n)), wrong);
-  });
-
-  it('holds for its own input where the price is the same for all by now', async () => {
-    const process = createProcess({ nowMs });
-    process.replaced.replace(offered(rule), offered());
-    const dear = of(offersFor({ report: '5' }, () => nowMs));
-    assert.equal(await process.verdictOn(await proofFor(lowest, nowMs, { token: undefined }), dear), wrong);
-    assert.equal(Object(await process.verdictOn(await proofOf(cheap, BIND), dear)).paid, '20000');
-    assert.equal(await process.verdictOn(await proofOf(cheap, BIND), dear, OTHER), wrong);
+  it('at a quoted price is rounded up in each asset, and shows it for its own input alone', async () => {
+    const by = { kind: 'quote', method: 'POST', path: '/price', min: '0.01', max: '2' } as const;
+    const others = [finePrice(10_000n), { amount: '', currency: 'TUSD', units: 1n, entry: 2 }];
+    const lowest = of(soldFor(10_000n, { others, by }));
+    const at = (units: bigint): Offer => lowest.byInput?.at(units) ?? assert.fail();
+    assert.equal(at(510_001n).others[1]?.requirements.amount, '52');
+    const offer = at(510_000n);
+    for (const [index, amount] of ['510000', '510000000000000000', '51'].entries()) {
+      const proof = await proofIn(index, {}, { offer, token: offer.issueToken(BIND) });
+      const shown = [BIND, 'a1'.repeat(32)].map((bind) => open().priceShown(proof, lowest, bind));
+      assert.deepEqual(shown, [510_000n, undefined]);
+      assert.equal(await paidFor(proof, new Map([['report', offer]])), amount);
+    }
+    const unbound = await proofIn(0, {}, { offer, token: offer.issueToken(undefined) });
+    assert.equal(await paidFor(unbound, new Map([['report', at(600_000n)]])), wrong);
   });
 });
