@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { headRoom, headWarnings } from '../../src/app/head-room.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
-import { baseDocument, type Changes, load } from '../config/document/document.ts';
+import { baseDocument, type Changes, load, SEPOLIA } from '../config/document/document.ts';
 
 const LONG = { 'resources.report.description': 'x'.repeat(1_900) };
 
@@ -33,18 +33,13 @@ describe('the room in the head of an answer', () => {
 
   it('is named for each resource whose offers on several networks do not fit in beside their signatures', () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const { payments, resources } = baseDocument() as { payments: { x402: object }; resources: { report: object } };
+    const { resources } = baseDocument() as { resources: { report: object } };
+    const networks = ['eip155:84532', 'eip155:80002', 'eip155:421614'];
     const three = {
-      'payments.x402': ['eip155:84532', 'eip155:80002', 'eip155:421614'].map((network) => ({
-        ...payments.x402,
-        network,
-      })),
+      'payments.x402': networks.map((network) => ({ ...SEPOLIA, network })),
       signing: { key: privateKey.export({ type: 'pkcs8', format: 'pem' }), offers: true },
-      'resources.report': {
-        ...resources.report,
-        bazaar: { example: { city: 'Berlin' } },
-        description: 'x'.repeat(480),
-      },
+      'resources.report.bazaar': { example: { city: 'Berlin' } },
+      'resources.report.description': 'x'.repeat(480),
       'resources.free': { ...resources.report, pricing: { type: 'free' } },
     };
     const parts = 'the schema of its catalogue form, its description, the name of the merchant, its signed offers';

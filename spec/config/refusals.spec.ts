@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe } from 'node:test';
 import { parse } from 'yaml';
 import { TEST_BUYER } from '../../src/payments/pricing/networks.ts';
-import { BY_INPUT, type Changes, MAINNET, SETTLED_AFTER } from './document/document.ts';
+import { AMOY, BY_INPUT, type Changes, EURO, MAINNET, SEPOLIA, SETTLED_AFTER } from './document/document.ts';
 import { type Row, refusalsOf, refuses } from './refusals.ts';
 import { KEY, ON_TRIAL, SECRET, selling, TOKEN } from './sections/acp.ts';
 
@@ -33,6 +33,9 @@ const BASES = {
   passthrough: { 'backend.passthrough': { enabled: true } },
   'settled after': SETTLED_AFTER,
   'by input': BY_INPUT,
+  'two networks': { 'payments.x402': [SEPOLIA, AMOY] },
+  'two networks settled after': { 'payments.x402': [SEPOLIA, AMOY], ...SETTLED_AFTER },
+  'two tokens': { 'payments.x402': [SEPOLIA, EURO] },
 } satisfies Record<string, Changes>;
 
 const TEXT = readFileSync(join(import.meta.dirname, 'refusals.yaml'), 'utf8')

@@ -88,16 +88,10 @@ describe('what changed between two lists of entries', () => {
   };
   const LIST = `[${BASE_NET}, ${POLYGON}]`;
 
-  for (const [rule, to, path] of [
-    ['the time to pay', `[${BASE_NET}, ${entry('polygon', ', maxTimeoutSeconds: 60')}]`, '[1].maxTimeoutSeconds'],
-    ['an entry that is not offered', `[${entry('base', ', offered: false')}, ${POLYGON}]`, '[0].offered'],
-    ['a login', `[${BASE_NET}, ${POLYGON.replace('token: a', 'token: b')}]`, '[1].facilitator.fallbacks'],
-  ] as const)
-    it(`is taken over: ${rule}`, () => {
-      assert.deepEqual(between(LIST, to), { changed: [`payments.x402${path}`], restart: [] });
-    });
-
-  for (const [rule, to, path] of [
+  for (const [rule, to, path, takenOver = false] of [
+    ['the time to pay', `[${BASE_NET}, ${entry('polygon', ', maxTimeoutSeconds: 60')}]`, '[1].maxTimeoutSeconds', true],
+    ['an entry that is not offered', `[${entry('base', ', offered: false')}, ${POLYGON}]`, '[0].offered', true],
+    ['a login', `[${BASE_NET}, ${POLYGON.replace('token: a', 'token: b')}]`, '[1].facilitator.fallbacks', true],
     ['a payee', `[${BASE_NET}, ${POLYGON.replace('payTo: "0x1"', 'payTo: "0x2"')}]`, '[1].payTo'],
     ['an entry more', `[${BASE_NET}, ${POLYGON}, ${entry('celo')}]`, ''],
     ['an entry less', `[${BASE_NET}]`, ''],
@@ -105,9 +99,9 @@ describe('what changed between two lists of entries', () => {
     ['another token', `[${BASE_NET}, ${POLYGON.replace('asset: "0x1"', 'asset: "0x2"')}]`, ''],
     ['an object of another network', entry('celo'), ''],
   ] as const)
-    it(`needs a restart: ${rule}`, () => {
-      const at = `payments.x402${path}`;
-      assert.deepEqual(between(LIST, to), { changed: [at], restart: [at] });
+    it(`${takenOver ? 'is taken over' : 'needs a restart'}: ${rule}`, () => {
+      const changed = [`payments.x402${path}`];
+      assert.deepEqual(between(LIST, to), { changed, restart: takenOver ? [] : changed });
     });
 
   it('is nothing between an object and a list of it', () => {

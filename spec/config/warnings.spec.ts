@@ -7,6 +7,7 @@ import { type Changes, load, MAINNET } from './document/document.ts';
 const X = 'payments.x402';
 const F = `${X}.facilitator`;
 const CDP = 'https://api.cdp.coinbase.com/platform/v2/x402';
+const [LOCAL, PLAIN] = ['http://localhost:4020', 'http://api.shop.example'];
 const BEARER = { [`${F}.auth`]: { type: 'bearer', token: 'facilitator-token' } };
 /** Warned of on its own, where the store is a file or a server. */
 const SEALED = { 'storage.sealing': { keys: [{ id: 'k1', key: Buffer.alloc(32, 1).toString('base64') }] } };
@@ -39,21 +40,9 @@ describe('a warning about payments', () => {
       { ...BEARER, [`${F}.url`]: CDP },
       /^payments\.x402\.facilitator\.auth: Coinbase's facilitator wants type cdp/,
     ],
-    [
-      'a facilitator over plain http',
-      { [`${F}.url`]: 'http://facilitator.example' },
-      /^payments\.x402\.facilitator\.url: plain http.* use https$/,
-    ],
-    [
-      'a node over plain http',
-      { [`${X}.rpcUrl`]: 'http://rpc.example' },
-      /^payments\.x402\.rpcUrl: plain http.* use https$/,
-    ],
-    [
-      'a public address over plain http',
-      { 'merchant.publicBaseUrl': 'http://api.shop.example' },
-      /^merchant\.publicBaseUrl: plain http.* use https$/,
-    ],
+    ...[`${F}.url`, `${X}.rpcUrl`, 'merchant.publicBaseUrl'].map(
+      (path) => [`plain http in ${path}`, { [path]: PLAIN }, new RegExp(`^${path}: plain http.* use https$`)] as const,
+    ),
   ];
   for (const [what, changes, warning] of warned)
     it(`comes alone for ${what}`, () => {
@@ -68,19 +57,11 @@ describe('a warning about payments', () => {
     ["Coinbase's facilitator with its login", { ...MAINNET, [`${F}.url`]: CDP, [`${F}.auth`]: cdpLogin() }],
     [
       'plain http on this machine',
-      {
-        [`${F}.url`]: 'http://localhost:4020',
-        [`${X}.rpcUrl`]: 'http://127.0.0.1:8545',
-        'merchant.publicBaseUrl': 'http://localhost:8402',
-      },
+      { [`${F}.url`]: LOCAL, [`${X}.rpcUrl`]: 'http://127.0.0.1:8545', 'merchant.publicBaseUrl': LOCAL },
     ],
     [
       'plain http where nothing is paid',
-      {
-        payments: undefined,
-        'resources.report.pricing': { type: 'free' },
-        'merchant.publicBaseUrl': 'http://api.shop.example',
-      },
+      { ...{ payments: undefined, 'resources.report.pricing': { type: 'free' } }, 'merchant.publicBaseUrl': PLAIN },
     ],
   ];
   for (const [what, changes] of accepted)

@@ -37,6 +37,21 @@ export function baseDocument(): Record<string, Value> {
   };
 }
 
+/** Beside the entry of the base document: a dollar on another network, in its short form. */
+export const AMOY = {
+  ...{ network: 'polygon-amoy', payTo: PAYEE },
+  facilitator: { mode: 'remote', url: 'https://amoy.example' },
+};
+
+/** `payments.x402` of the base document. */
+export const SEPOLIA = (baseDocument()['payments'] as { readonly x402: Changes }).x402;
+
+/** A euro on the network of that. */
+export const EURO = {
+  ...{ ...SEPOLIA, asset: `0x${'2'.repeat(40)}` },
+  ...{ assetName: 'Euro Coin', currency: 'EURC', assetDecimals: 2 },
+};
+
 /** Base on mainnet, complete: each rule of real money is one change away. */
 export const MAINNET: Changes = {
   'payments.x402.network': 'eip155:8453',

@@ -83,9 +83,7 @@ describe('authorization.ap2', () => {
       [undefined, /^[A-Za-z0-9_-]{43}$/],
       ['checkout-2026-11', /^checkout-2026-11$/],
     ] as const) {
-      const { own, trusted } = checkoutKeysOf(
-        ap2({ [`${A}.checkout.kid`]: kid, [`${A}.checkout.alsoTrust`]: [next] }).checkout,
-      );
+      const { own, trusted } = checkoutKeysOf(ap2({ [`${A}.checkout.kid`]: kid, [TRUST]: [next] }).checkout);
       assert.match(own.publicJwk.kid, expected);
       const { x, y } = publicHalf(CHECKOUT_PEM);
       assert.deepEqual([own.publicJwk.x, own.publicJwk.y], [x, y]);
@@ -144,6 +142,8 @@ const R = 'resources.report';
 const CARD = pem();
 const CARD_KID = checkoutKeysOf({ signingKey: CARD, kid: undefined, alsoTrust: [] }).own.publicJwk.kid;
 
+const TRUST = `${A}.checkout.alsoTrust`;
+const SIGNING = `${A}.checkout.signingKey`;
 const ROWS: readonly Row[] = [
   ['to be on without a key', `${A}.checkout`, undefined, /^is missing: the key that signs checkouts/],
   ['to ask without an issuer', `${A}.issuers`, undefined, /^is missing: resources\.report requires ap2/],
@@ -153,11 +153,11 @@ const ROWS: readonly Row[] = [
     `${A}.currencies.USDC`,
     /must be 6, or left out/,
   ],
-  ['a checkout key that is none', `${A}.checkout.signingKey`, 'hello', /PKCS#8 PEM/],
+  ['a checkout key that is none', SIGNING, 'hello', /PKCS#8 PEM/],
   [
     'the key of the agent card for checkouts',
     { 'protocols.a2a.signingKey': CHECKOUT_PEM },
-    `${A}.checkout.signingKey`,
+    SIGNING,
     /must not be the key of protocols\.a2a\.signingKey/,
   ],
   [
@@ -168,26 +168,16 @@ const ROWS: readonly Row[] = [
   ],
   [
     'an issuer’s key for checkouts',
-    { [`${A}.checkout.alsoTrust`]: PROVIDER.keys },
+    { [TRUST]: PROVIDER.keys },
     `${A}.issuers[0].keys`,
     /must not be the key of authorization\.ap2\.checkout\.alsoTrust\[0\]/,
   ],
-  [
-    'a private key to trust besides',
-    { [`${A}.checkout.alsoTrust`]: [{ ...jwk('k'), d: 'AAAA' }] },
-    `${A}.checkout.alsoTrust[0]`,
-    /private members/,
-  ],
-  [
-    'a checkout key of another curve',
-    { [`${A}.checkout.alsoTrust`]: [jwk('k', 'P-384')] },
-    `${A}.checkout.alsoTrust[0]`,
-    /curve P-256/,
-  ],
+  ['a private key to trust besides', { [TRUST]: [{ ...jwk('k'), d: 'AAAA' }] }, `${TRUST}[0]`, /private members/],
+  ['a checkout key of another curve', { [TRUST]: [jwk('k', 'P-384')] }, `${TRUST}[0]`, /curve P-256/],
   [
     'two checkout keys of one name',
     { [`${A}.checkout`]: { signingKey: CHECKOUT_PEM, kid: 'k', alsoTrust: [jwk('k')] } },
-    `${A}.checkout.alsoTrust[0]`,
+    `${TRUST}[0]`,
     /must have a kid that no other key/,
   ],
   [
@@ -198,11 +188,8 @@ const ROWS: readonly Row[] = [
   ],
   [
     'the name of the card’s key for checkouts',
-    {
-      'protocols.a2a.signingKey': CARD,
-      [`${A}.checkout.alsoTrust`]: [jwk(CARD_KID)],
-    },
-    `${A}.checkout.alsoTrust[0]`,
+    { 'protocols.a2a.signingKey': CARD, [TRUST]: [jwk(CARD_KID)] },
+    `${TRUST}[0]`,
     /must have a kid that no other key/,
   ],
   ['more digits than the token has', `${R}.pricing.amount`, '0.0100000', /at most 6 digits behind the point with ap2/],
@@ -224,6 +211,10 @@ describe('authorization.ap2 refuses', () => {
 });
 
 const I = 'authorization.ap2.issuers';
+const FIRST = `${I}[0]`;
+const FIRST_KEY = `${I}[0].keys[0]`;
+const JWKS = `${I}[0].jwksUri`;
+const ROOTS = `${I}[0].x5cRoots[0]`;
 const ROOT = file('root.pem', createAuthority('One').certificate);
 const LEAF = file('leaf.pem', createAuthority('One').issue().certificate);
 const EMPTY = file('empty.pem', 'nothing');
@@ -238,14 +229,9 @@ function remote(jwksUri: string): Changes {
 }
 
 const ISSUERS: readonly Row[] = [
-  ['an issuer without keys', issuers({ id: 'x' }), `${I}[0]`, /exactly one of keys, jwksUri and x5cRoots/],
-  [
-    'an issuer with two sources',
-    issuers({ ...PROVIDER, jwksUri: 'https://far.example/' }),
-    `${I}[0]`,
-    /exactly one of/,
-  ],
-  ['a did:key with other keys', issuers({ ...PROVIDER, id: DID_KEY }), `${I}[0]`, /did:web or did:key needs none/],
+  ['an issuer without keys', issuers({ id: 'x' }), FIRST, /exactly one of keys, jwksUri and x5cRoots/],
+  ['an issuer with two sources', issuers({ ...PROVIDER, jwksUri: 'https://far.example/' }), FIRST, /exactly one of/],
+  ['a did:key with other keys', issuers({ ...PROVIDER, id: DID_KEY }), FIRST, /did:web or did:key needs none/],
   ['an issuer twice', issuers(PROVIDER, { ...PROVIDER, keys: [jwk('k')] }), `${I}[1].id`, /is there already/],
   [
     'the key of one issuer for another',
@@ -253,17 +239,17 @@ const ISSUERS: readonly Row[] = [
     `${I}[1].keys`,
     /must not be the key of authorization\.ap2\.issuers\[0\]\.keys/,
   ],
-  ['a private member', keyed({ d: 'AAAA' }), `${I}[0].keys[0]`, /must be a public key; it has private members/],
+  ['a private member', keyed({ d: 'AAAA' }), FIRST_KEY, /must be a public key; it has private members/],
   [
     'a curve that is not served',
     keyed({ crv: 'P-521' }),
-    `${I}[0].keys[0]`,
+    FIRST_KEY,
     /must be of curve P-256, P-384, secp256k1 or Ed25519/,
   ],
-  ['a curve that is not the point’s', keyed({ crv: 'secp256k1' }), `${I}[0].keys[0]`, /must be a point of its curve/],
-  ['another algorithm than the curve’s', keyed({ alg: 'ES384' }), `${I}[0].keys[0]`, /must have alg ES256/],
-  ['a key for encryption', keyed({ use: 'enc' }), `${I}[0].keys[0]`, /must be a key for verifying/],
-  ['a key without name', issuers({ ...PROVIDER, keys: [publicHalf(pem())] }), `${I}[0].keys[0]`, /must have a kid/],
+  ['a curve that is not the point’s', keyed({ crv: 'secp256k1' }), FIRST_KEY, /must be a point of its curve/],
+  ['another algorithm than the curve’s', keyed({ alg: 'ES384' }), FIRST_KEY, /must have alg ES256/],
+  ['a key for encryption', keyed({ use: 'enc' }), FIRST_KEY, /must be a key for verifying/],
+  ['a key without name', issuers({ ...PROVIDER, keys: [publicHalf(pem())] }), FIRST_KEY, /must have a kid/],
   [
     'two keys of one name',
     issuers({ ...PROVIDER, keys: [jwk('k'), jwk('k')] }),
@@ -285,28 +271,18 @@ const SOURCES: readonly Row[] = [
     `${I}[0].allowKidOnly`,
     /must be false, or have keys/,
   ],
-  ['keys over http', remote('http://far.example/jwks.json'), `${I}[0].jwksUri`, /must be https/],
-  ['keys of this machine over http', remote('http://127.0.0.1/jwks.json'), `${I}[0].jwksUri`, /must be https/],
-  ['keys of a file', remote('file:///etc/jwks.json'), `${I}[0].jwksUri`, /absolute http/],
-  ['credentials for keys', remote('https://user:pass@far.example/'), `${I}[0].jwksUri`, /must not have credentials/],
-  [
-    'keys of a cloud’s metadata',
-    remote('https://169.254.169.254/jwks.json'),
-    `${I}[0].jwksUri`,
-    /link-local, metadata/,
-  ],
+  ['keys over http', remote('http://far.example/jwks.json'), JWKS, /must be https/],
+  ['keys of this machine over http', remote('http://127.0.0.1/jwks.json'), JWKS, /must be https/],
+  ['keys of a file', remote('file:///etc/jwks.json'), JWKS, /absolute http/],
+  ['credentials for keys', remote('https://user:pass@far.example/'), JWKS, /must not have credentials/],
+  ['keys of a cloud’s metadata', remote('https://169.254.169.254/jwks.json'), JWKS, /link-local, metadata/],
   ['a did:web of an address', issuers({ id: 'did:web:169.254.169.254' }), `${I}[0].id`, /did:web with a host name/],
   ['a did:key that is none', issuers({ id: 'did:key:z123' }), `${I}[0].id`, /did:key of P-256, Ed25519 or secp256k1/],
   ['roots for a name without host', bank([ROOT], 'bank'), `${I}[0].id`, /must be an https URL with x5cRoots/],
-  [
-    'roots that are not there',
-    bank(['/nowhere.pem']),
-    `${I}[0].x5cRoots[0]`,
-    /can be read: \/nowhere\.pem cannot be read \(ENOENT\)/,
-  ],
-  ['a file without certificates', bank([EMPTY]), `${I}[0].x5cRoots[0]`, /certificates as PEM text/],
-  ['a broken certificate', bank([BROKEN]), `${I}[0].x5cRoots[0]`, /certificates that can be read/],
-  ['a root that is no authority', bank([LEAF]), `${I}[0].x5cRoots[0]`, /authorities only/],
+  ['roots that are not there', bank(['/nowhere.pem']), ROOTS, /can be read: \/nowhere\.pem cannot be read \(ENOENT\)/],
+  ['a file without certificates', bank([EMPTY]), ROOTS, /certificates as PEM text/],
+  ['a broken certificate', bank([BROKEN]), ROOTS, /certificates that can be read/],
+  ['a root that is no authority', bank([LEAF]), ROOTS, /authorities only/],
 ];
 
 describe('an issuer of mandates is refused', () => refuses(ISSUERS));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { publicJwk, readSigningKey } from '../../../src/crypto/signing-key.ts';
-import { load } from '../document/document.ts';
+import { type Changes, load } from '../document/document.ts';
 import { refuses } from '../refusals.ts';
 import { asking, CHECKOUT_PEM, pem } from './ap2.ts';
 
@@ -31,6 +31,8 @@ describe('signing', () => {
     for (const line of KEY.trim().split('\n').slice(1, -1)) assert.ok(secrets.includes(line));
   });
 
+  const OLD = 'signing.alsoPublish[0]';
+  const old = (key: object): Changes => ({ signing: { key: KEY, alsoPublish: [key] } });
   refuses([
     ['refuses a section without a key', { signing: {} }, 'signing.key', /is missing/],
     ['refuses a key that is none', 'signing.key', 'hello', /PKCS#8 PEM/],
@@ -46,30 +48,15 @@ describe('signing', () => {
       'authorization.ap2.checkout.signingKey',
       /must not be the key of signing\.key/,
     ],
-    [
-      'refuses its own key among the old ones',
-      { signing: { key: KEY, alsoPublish: [published(KEY)] } },
-      'signing.alsoPublish[0]',
-      /a key is for one use/,
-    ],
+    ['refuses its own key among the old ones', old(published(KEY)), OLD, /a key is for one use/],
     [
       'refuses an old key under another name',
-      { signing: { key: KEY, alsoPublish: [{ ...published(pem()), kid: 'last-year' }] } },
-      'signing.alsoPublish[0].kid',
+      old({ ...published(pem()), kid: 'last-year' }),
+      `${OLD}.kid`,
       /thumbprint/,
     ],
-    [
-      'refuses an old key that is none',
-      { signing: { key: KEY, alsoPublish: [{ kty: 'EC' }] } },
-      'signing.alsoPublish[0]',
-      /must/,
-    ],
-    [
-      'refuses the private half of an old key',
-      { signing: { key: KEY, alsoPublish: [{ ...published(pem()), d: 'x' }] } },
-      'signing.alsoPublish[0]',
-      /must/,
-    ],
+    ['refuses an old key that is none', old({ kty: 'EC' }), OLD, /must/],
+    ['refuses the private half of an old key', old({ ...published(pem()), d: 'x' }), OLD, /must/],
   ]);
 
   it('names a key by its thumbprint', () => assert.equal(published(KEY).kid, publicJwk(published(KEY)).kid));

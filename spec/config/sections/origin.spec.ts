@@ -42,31 +42,23 @@ const string = { type: 'string' };
 const at = (path: string): Changes => ({ [`${R}.backend.path`]: path });
 
 describe('a resource that cannot be sold at its own address', () => {
+  const AT = `${R}.backend.path`;
+  const both = input({ a: string, b: string });
   const ROWS: readonly Row[] = [
-    [
-      'as two inputs are one text',
-      { ...at('/r/{a}-{b}'), ...input({ a: string, b: string }) },
-      `${R}.backend.path`,
-      /it has two parameters in one segment/,
-    ],
+    ['as two inputs are one text', { ...at('/r/{a}-{b}'), ...both }, AT, /it has two parameters in one segment/],
     [
       'as an input has no text of its own',
       { ...at('/r/{a}'), ...input({ a: { type: ['string', 'integer'] } }) },
-      `${R}.backend.path`,
+      AT,
       /one text form for a/,
     ],
     [
       'as an input of the query is an object',
       input({ city: string, filter: { type: 'object' } }, ['city']),
-      `${R}.backend.path`,
+      AT,
       /one text form for filter/,
     ],
-    [
-      'as servers read its brackets differently',
-      input({ city: string, 'tags[]': string }, ['city']),
-      `${R}.backend.path`,
-      /brackets/,
-    ],
+    ['as servers read its brackets differently', input({ city: string, 'tags[]': string }, ['city']), AT, /brackets/],
   ];
   refusalsOf((changes) => ({ ...IN_PLACE, ...changes }), [])(ROWS);
 
@@ -86,51 +78,23 @@ describe('two resources at one address', () => {
   });
   const origin = { expose: ['origin'] };
 
-  const REFUSED: readonly Row[] = [
-    [
-      'both sold there',
-      other('/reports/{town}', origin),
-      'resources.other.backend.path',
-      /must not be an address of resources\.report too/,
-    ],
-    [
-      'both sold there, in other letters',
-      other('/Reports/{town}', origin),
-      'resources.other.backend.path',
-      /resources\.report/,
-    ],
-    [
-      'with other fixed queries',
-      other('/reports/{town}?format=csv', origin),
-      'resources.other.backend.path',
-      /resources\.report/,
-    ],
-    [
-      'one of which is one value of the other',
-      other('/reports/summary', origin),
-      'resources.other.backend.path',
-      /resources\.report/,
-    ],
-    [
-      'one of which is one value of the other, and sold elsewhere',
-      other('/reports/summary'),
-      'resources.other.backend.path',
-      /resources\.report/,
-    ],
-  ];
-  refusalsOf((changes) => ({ ...IN_PLACE, ...changes }), [])(REFUSED);
   const DEAR = { pricing: { type: 'fixed', amount: '5', currency: 'USDC' } };
-  refusalsOf(
-    (changes) => changes,
-    [],
-  )([
+  const AT = 'resources.other.backend.path';
+  const TAKEN = /must not be an address of resources\.report too/;
+  const REFUSED: readonly Row[] = [
+    ['both sold there', { ...IN_PLACE, ...other('/reports/{town}', origin) }, AT, TAKEN],
+    ['both sold there, in other letters', { ...IN_PLACE, ...other('/Reports/{town}', origin) }, AT, TAKEN],
+    ['with other fixed queries', { ...IN_PLACE, ...other('/reports/{town}?format=csv', origin) }, AT, TAKEN],
+    ['one of which is one value of the other', { ...IN_PLACE, ...other('/reports/summary', origin) }, AT, TAKEN],
+    ['one of which is one of the other, and sold elsewhere', { ...IN_PLACE, ...other('/reports/summary') }, AT, TAKEN],
     [
       'of different prices, none of which is sold there',
       other('/reports/summary', DEAR),
-      'resources.other.backend.path',
+      AT,
       /must not be an address of resources\.report too while their prices or mandates differ/,
     ],
-  ]);
+  ];
+  refusalsOf((changes) => changes, [])(REFUSED);
 
   for (const [rule, changes] of [
     [

@@ -12,39 +12,28 @@ import { type Changes, load, MAINNET } from '../document/document.ts';
 const X = 'payments.x402';
 const LOCAL = { mode: 'local', privateKey: `0x${'1'.repeat(64)}` };
 
+const OWN: Changes = { [`${X}.facilitator`]: LOCAL };
+const NEAR: Changes = { [`${X}.facilitator.url`]: 'http://localhost:4020' };
+const NEAR_NODE: Changes = { [`${X}.rpcUrl`]: 'http://127.0.0.1:8545' };
+const onChain = (chainId: number, more: Changes): Changes => ({ ...more, [`${X}.network`]: `eip155:${chainId}` });
+
 describe('the deployment mode', () => {
   const ROWS: readonly (readonly [string, Changes, DeploymentMode])[] = [
     ['a testnet', {}, 'testnet'],
     ['a mainnet', MAINNET, 'mainnet'],
-    [
-      'an own facilitator and an own node',
-      { [`${X}.network`]: 'eip155:777', [`${X}.facilitator`]: LOCAL, [`${X}.rpcUrl`]: 'http://127.0.0.1:8545' },
-      'local',
-    ],
-    [
-      'a loopback facilitator and a loopback node',
-      { [`${X}.facilitator.url`]: 'http://localhost:4020', [`${X}.rpcUrl`]: 'http://[::1]:8545' },
-      'local',
-    ],
-    ['a loopback facilitator alone', { [`${X}.facilitator.url`]: 'http://localhost:4020' }, 'testnet'],
-    ['a loopback node alone', { [`${X}.rpcUrl`]: 'http://127.0.0.1:8545' }, 'testnet'],
-    [
-      'an own facilitator and a node elsewhere',
-      { [`${X}.facilitator`]: LOCAL, [`${X}.rpcUrl`]: 'http://rpc.example' },
-      'testnet',
-    ],
+    ['an own facilitator and an own node', onChain(777, { ...OWN, ...NEAR_NODE }), 'local'],
+    ['a loopback facilitator and a loopback node', { ...NEAR, [`${X}.rpcUrl`]: 'http://[::1]:8545' }, 'local'],
+    ['a loopback facilitator alone', NEAR, 'testnet'],
+    ['a loopback node alone', NEAR_NODE, 'testnet'],
+    ['an own facilitator and a node elsewhere', { ...OWN, [`${X}.rpcUrl`]: 'http://rpc.example' }, 'testnet'],
     [
       'an own facilitator and one of its nodes elsewhere',
-      {
-        [`${X}.facilitator`]: LOCAL,
-        [`${X}.rpcUrl`]: 'http://127.0.0.1:8545',
-        [`${X}.rpcUrls`]: ['http://rpc.example'],
-      },
+      { ...OWN, ...NEAR_NODE, [`${X}.rpcUrls`]: ['http://rpc.example'] },
       'testnet',
     ],
     [
       'a development chain elsewhere',
-      { [`${X}.network`]: 'eip155:31337', [`${X}.facilitator.url`]: 'http://facilitator:4020' },
+      onChain(31_337, { [`${X}.facilitator.url`]: 'http://facilitator:4020' }),
       'local',
     ],
   ];
@@ -52,11 +41,7 @@ describe('the deployment mode', () => {
     it(`${title}: ${mode}`, () => assert.equal(load(changes).x402?.mode, mode));
 
   it('a mainnet behind an own node is local, and must still be allowed', () => {
-    const ownNode = {
-      [`${X}.network`]: 'eip155:8453',
-      [`${X}.facilitator`]: LOCAL,
-      [`${X}.rpcUrl`]: 'http://127.0.0.1:8545',
-    };
+    const ownNode = onChain(8_453, { ...OWN, ...NEAR_NODE });
     assert.throws(() => load(ownNode), /payments\.x402\.allowMainnet: must be true/);
     assert.equal(load({ ...ownNode, [`${X}.allowMainnet`]: true }).x402?.mode, 'local');
   });
@@ -160,7 +145,7 @@ describe('several facilitators', () => {
   });
 
   it('are this machine only when all of them are', () => {
-    const local = { [`${X}.rpcUrl`]: 'http://127.0.0.1:8545', [`${F}.url`]: 'http://localhost:4020' };
+    const local = { ...NEAR_NODE, ...NEAR };
     assert.equal(load({ ...local, ...fallback('http://localhost:4021') }).x402?.mode, 'local');
     assert.equal(load({ ...local, ...fallback('https://two.example') }).x402?.mode, 'testnet');
   });
