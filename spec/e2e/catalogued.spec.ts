@@ -4,21 +4,13 @@ import { decodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentPayload, PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { extractDiscoveryInfo } from '@x402/extensions/bazaar';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
-import { NO_CHAIN } from '../support/config.ts';
+import { BASE_SEPOLIA, NO_CHAIN } from '../support/config.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { CLIENT_MODES } from '../support/mcp-clients.ts';
 import { buyTool } from '../support/mcp-payer.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 
-const NETWORK = 'eip155:84532';
-const USDC = {
-  network: NETWORK,
-  asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
-  assetName: 'USDC',
-  assetVersion: '2',
-  rpcUrl: undefined,
-};
 const BERLIN = { city: 'Berlin' } as const;
 const DESCRIPTION = 'Prices and volumes of one city';
 /** Overrides under which the report is listed with this example. */
@@ -43,13 +35,13 @@ describe('a facilitator that catalogues what it processes', () => {
 
   before(async () => {
     backend = await startSampleBackend();
-    facilitator = await startHostileFacilitator(NETWORK);
+    facilitator = await startHostileFacilitator(BASE_SEPOLIA.network);
     gateway = await openGateway({
       chain: NO_CHAIN,
       backendUrl: backend.url,
       facilitator: { mode: 'remote', url: facilitator.url },
       overrides: {
-        payments: { x402: USDC },
+        payments: { x402: BASE_SEPOLIA },
         protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
         ...listedWith(BERLIN),
       },

@@ -14,7 +14,7 @@ import { readMetrics } from '../support/read-metrics.ts';
 import { eventsUntil, metadataOf, receiptWhen } from '../support/records.ts';
 import { DOCUMENT_HEADERS } from '../support/sample-backend.ts';
 import { openTestbed, quoteOf, type Testbed } from '../support/testbed.ts';
-import { type Answered, ask, assertEnvelope } from './ask.ts';
+import { type Answered, ask } from './ask.ts';
 import { type Brought, bring, failure, read, replayed } from './bring.ts';
 import { type Call, CHANNELS, type Reply } from './mandate-channels.ts';
 import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
@@ -197,25 +197,6 @@ describe('a resource that is sold in place', () => {
     });
     assert.deepEqual([income, testbed.backend.requests.length], [0n, 0]);
     assert.equal((await bringInPlace(testbed.gateway, 'market_report', BERLIN, { proof })).status, 200);
-  });
-
-  it('is refused before there is a price where path, query or precondition cannot be kept', async () => {
-    for (const [path, headers, reason] of [
-      ['/bytes?size=1&size=2', {}, undefined],
-      ['/bytes?size=01', {}, undefined],
-      ['/bytes?size=1.5', {}, undefined],
-      ['/bytes?size=1&undeclared=yes', {}, undefined],
-      ['/reports/Berlin', { 'if-match': '"1"' }, 'precondition'],
-      ['/reports/Berlin?x=%ff', {}, undefined],
-    ] as const) {
-      const answer = await get(path, 'GET', headers);
-      assert.equal(answer.status, 400, path);
-      const { details } = assertEnvelope(answer, 'INPUT_INVALID') as { readonly details: { readonly reason?: string } };
-      assert.equal(details.reason, reason);
-      assert.equal(answer.headers['payment-required'], undefined);
-    }
-    // The schema says the rest, as on every channel.
-    assert.equal((await get(`/reports/${'x'.repeat(65)}`)).status, 400);
   });
 });
 

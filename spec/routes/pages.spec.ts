@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { Response } from 'supertest';
 import { CURRENCY, NO_CHAIN } from '../support/config.ts';
@@ -7,38 +8,52 @@ import { envelope, type Sent, send, sharedRoutes } from './world.ts';
 
 /** The headers of Chromium when a person opens an address. */
 const PERSON = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8' };
+const TEXT_TYPE = { 'content-type': 'text/plain' };
 const JSON_TYPE = { 'content-type': 'application/json' };
 const REPORT = '/api/resources/market_report/invoke';
+const IN_PLACE = '/reports/Berlin';
 const BERLIN = { body: '{"city":"Berlin"}' };
 const NAME = `<script>alert("1")</script> & 'more'`;
 const REPORTS = { market_report: { name: NAME } };
 
-const decoded = (header: unknown): string => Buffer.from(String(header), 'base64').toString();
 /** The offer without the token of its buyer. */
 const offerOf = ({ headers }: Response): string =>
-  decoded(headers['payment-required']).replace(/"token": *"[^"]+"/, '');
+  Buffer.from(String(headers['payment-required']), 'base64')
+    .toString()
+    .replace(/"token": *"[^"]+"/, '');
 
 /** A page that runs nothing and loads nothing, and that no cache keeps. */
 function assertPage({ headers, text }: Response): void {
   assert.equal(headers['content-type'], 'text/html; charset=utf-8');
   assert.match(String(headers['content-security-policy']), /^default-src 'none'; style-src 'sha256-[^']+';/);
-  const { 'cache-control': kept, vary, 'x-content-type-options': sniffing, 'referrer-policy': referrer } = headers;
-  assert.deepEqual([kept, vary, sniffing, referrer], ['no-store', 'Accept', 'nosniff', 'no-referrer']);
-  assert.doesNotMatch(text ?? '', /<script|<img|<form|style=|javascript:/i);
+  const {
+    'cache-control': kept,
+    vary,
+    etag,
+    'x-content-type-options': sniffing,
+    'referrer-policy': referrer,
+  } = headers;
+  assert.deepEqual([kept, vary, etag, sniffing, referrer], ['no-store', 'Accept', undefined, 'nosniff', 'no-referrer']);
+  if (text === undefined) return;
+  const style = /<style>(.*?)<\/style>/s.exec(text)?.[1] ?? '';
+  const hash = createHash('sha256').update(style).digest('base64');
+  assert.ok(headers['content-security-policy']?.includes(`style-src 'sha256-${hash}'`));
+  assert.doesNotMatch(text, /<script|<b>|<img|<iframe|<form|onerror|style=|javascript:/i);
 }
 
-describe('for a person, an invoke URL', () => {
-  const world = sharedRoutes({ resources: REPORTS });
-  const ask = (method: string, path = REPORT, sent: Sent = {}) => send(world().agents, method, path, sent);
+const world = sharedRoutes({ resources: REPORTS });
+const ask = (method: string, path = REPORT, sent: Sent = {}) => send(world().agents, method, path, sent);
 
+describe('for a person, an address of something that has a price', () => {
   it('answers 402 as a page, with the headers of the JSON to the same request', async () => {
-    for (const [method, sent] of [
-      ['GET', {}],
-      ['POST', {}],
-      ['POST', BERLIN],
+    for (const [method, path, sent] of [
+      ['GET', REPORT, {}],
+      ['POST', REPORT, {}],
+      ['POST', REPORT, BERLIN],
+      ['GET', IN_PLACE, {}],
     ] as const) {
-      const page = await ask(method, REPORT, { ...sent, headers: { ...JSON_TYPE, ...PERSON } }).expect(402);
-      const json = await ask(method, REPORT, { ...sent, headers: JSON_TYPE }).expect(402);
+      const page = await ask(method, path, { ...sent, headers: { ...JSON_TYPE, ...PERSON } }).expect(402);
+      const json = await ask(method, path, { ...sent, headers: JSON_TYPE }).expect(402);
       assertPage(page);
       assert.equal(offerOf(page), offerOf(json));
       for (const name of Object.keys(json.headers)) assert.ok(name in page.headers, name);
@@ -46,26 +61,32 @@ describe('for a person, an invoke URL', () => {
     }
   });
 
-  it('tells name, price, network, how a program pays, and where all that is sold is listed', async () => {
-    const { text } = await ask('GET', REPORT, { headers: PERSON });
-    const { publicBaseUrl } = world().config.merchant;
-    for (const fact of [
-      '<h1>&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#39;more&#39;</h1>',
-      ...[`0.01 ${CURRENCY}`, `eip155:${NO_CHAIN.chainId}`, 'PAYMENT-REQUIRED', `<a href="${publicBaseUrl}/llms.txt">`],
-      `await pay(&#39;${publicBaseUrl}${REPORT}&#39;, {\n  method: &#39;POST&#39;,`,
-    ])
-      assert.ok(text.includes(fact), fact);
-  });
+  for (const [path, called] of Object.entries({
+    [REPORT]: `${REPORT}&#39;, {\n  method: &#39;POST&#39;,`,
+    [IN_PLACE]: `${IN_PLACE}&#39;);`,
+    [`/reports/'"<b>&x?"><script>`]: '/reports/%27%22%3Cb%3E&amp;x',
+  }))
+    it(`tells name, price, network, payee, how a program pays, and where all is listed: ${path}`, async () => {
+      const page = await ask('GET', path, { headers: PERSON }).expect(402);
+      assertPage(page);
+      const { merchant, x402 } = world().config;
+      for (const fact of [
+        '<h1>&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#39;more&#39;</h1>',
+        ...[`0.01 ${CURRENCY}`, `eip155:${NO_CHAIN.chainId}`, x402?.payTo ?? '', 'PAYMENT-REQUIRED'],
+        ...[`<a href="${merchant.publicBaseUrl}/llms.txt">`, `await pay(&#39;${merchant.publicBaseUrl}${called}`],
+      ])
+        assert.ok(page.text.includes(fact), fact);
+    });
 
   it('answers HEAD with the head of GET', async () => {
-    const [get, head] = [
-      await ask('GET', REPORT, { headers: PERSON }),
-      await ask('HEAD', REPORT, { headers: PERSON }).expect(402),
-    ];
-    assertPage(head);
-    assert.equal(head.text, undefined);
-    assert.deepEqual(Object.keys(head.headers), Object.keys(get.headers));
-    assert.equal(head.headers['content-length'], get.headers['content-length']);
+    for (const path of [REPORT, IN_PLACE])
+      for (const headers of [PERSON, {}]) {
+        const [get, head] = [await ask('GET', path, { headers }), await ask('HEAD', path, { headers }).expect(402)];
+        assert.equal(head.text, undefined);
+        assert.deepEqual(Object.keys(head.headers), Object.keys(get.headers));
+        for (const name of ['content-length', 'content-type', 'vary', 'cache-control'])
+          assert.equal(head.headers[name], get.headers[name]);
+      }
   });
 
   for (const [title, method, path, sent, status, code] of [
@@ -73,15 +94,8 @@ describe('for a person, an invoke URL', () => {
     ['the price of an unknown resource', 'GET', '/api/resources/nowhere/invoke', {}, 405, 'METHOD_NOT_ALLOWED'],
     ['a free resource by GET', 'GET', '/api/resources/cities/invoke', {}, 405, 'METHOD_NOT_ALLOWED'],
     ['an invalid input', 'POST', REPORT, { headers: JSON_TYPE, body: '{"city":1}' }, 400, 'INPUT_INVALID'],
-    [
-      'a form',
-      'POST',
-      REPORT,
-      { headers: { 'content-type': 'text/plain' }, body: 'city=x' },
-      415,
-      'UNSUPPORTED_MEDIA_TYPE',
-    ],
-    ['a precondition in place', 'GET', '/reports/Berlin', { headers: { 'if-match': '*' } }, 400, 'INPUT_INVALID'],
+    ['a form', 'POST', REPORT, { headers: TEXT_TYPE, body: 'city=x' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['a precondition in place', 'GET', IN_PLACE, { headers: { 'if-match': '*' } }, 400, 'INPUT_INVALID'],
   ] as const satisfies readonly (readonly [string, string, string, Sent, number, string])[])
     it(`answers ${title} with ${status} as a page, and a program with the envelope`, async () => {
       const headers = 'headers' in sent ? sent.headers : {};
@@ -98,16 +112,22 @@ describe('for a person, an invoke URL', () => {
 
   it('answers a program in JSON: one with another Accept, and one that brings a proof', async () => {
     for (const headers of [
-      ...['*/*', 'application/json', 'text/html, application/json'].map((accept) => ({ accept })),
+      ...[undefined, '*/*', 'application/json', 'text/html, application/json', 'text/html;q=0'].map((accept) =>
+        accept === undefined ? {} : { accept },
+      ),
       ...['payment-signature', 'x-payment'].map((name) => ({ ...PERSON, [name]: 'bm90aGluZw==' })),
-    ]) {
-      const { text, headers: got } = await ask('POST', REPORT, {
-        ...BERLIN,
-        headers: { ...JSON_TYPE, ...headers },
-      }).expect(402);
-      assert.equal((JSON.parse(text) as { code: string }).code, 'PAYMENT_REQUIRED');
-      assert.deepEqual([got['vary'], got['content-security-policy']], ['Accept', undefined]);
-    }
+    ])
+      for (const [method, path] of [
+        ['POST', REPORT],
+        ['GET', IN_PLACE],
+      ] as const) {
+        const sent = { ...(method === 'POST' && BERLIN), headers: { ...JSON_TYPE, ...headers } };
+        const { text, headers: got } = await ask(method, path, sent).expect(402);
+        assert.equal((JSON.parse(text) as { code: string }).code, 'PAYMENT_REQUIRED');
+        const { 'content-type': type, 'cache-control': kept, 'content-security-policy': policy, vary, etag } = got;
+        assert.deepEqual([type, kept, vary], ['application/json; charset=utf-8', 'no-store', 'Accept']);
+        assert.deepEqual([policy, etag], [undefined, undefined]);
+      }
     envelope('METHOD_NOT_ALLOWED')(await ask('GET', REPORT, { headers: { ...PERSON, 'payment-signature': 'e30=' } }));
   });
 });

@@ -35,6 +35,15 @@ export const NO_CHAIN = {
   relayerKey: `0x${'1'.repeat(64)}`,
 } as const;
 
+/** Changes of `payments.x402`: Base Sepolia and its USDC, whose price has a code of a currency. */
+export const BASE_SEPOLIA = {
+  network: 'eip155:84532',
+  asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+  assetName: 'USDC',
+  assetVersion: '2',
+  rpcUrl: undefined,
+};
+
 /** Currency of the sample prices. */
 export const CURRENCY = 'TUSD';
 

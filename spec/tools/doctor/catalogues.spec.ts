@@ -7,21 +7,21 @@ import { diagnose } from '../../../src/cli/doctor.ts';
 import { checkCatalogues } from '../../../tools/doctor/catalogues.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 import { acg, acgOfCheckout } from '../../cli/acg.ts';
-import { type ConfigObject, CURRENCY, merged, NO_CHAIN, worldConfig, writeConfig } from '../../support/config.ts';
+import {
+  BASE_SEPOLIA,
+  type ConfigObject,
+  CURRENCY,
+  merged,
+  NO_CHAIN,
+  worldConfig,
+  writeConfig,
+} from '../../support/config.ts';
 import { openGateway, type TestGateway, type TestGatewayParts } from '../../support/gateway.ts';
 import { startHostileFacilitator } from '../../support/hostile-facilitator.ts';
 import { answerJson, serveHttp } from '../../support/http-server.ts';
 import { sampleResources } from '../../support/resources.ts';
 import { type SampleBackend, startSampleBackend } from '../../support/sample-backend.ts';
 
-/** Base Sepolia and its USDC; no money moves here. */
-const USDC = {
-  network: 'eip155:84532',
-  asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
-  assetName: 'USDC',
-  assetVersion: '2',
-  rpcUrl: undefined,
-};
 const REPORT = {
   expose: ['http', 'origin'],
   outputSchema: { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: true },
@@ -34,15 +34,16 @@ const OTHERS = Object.fromEntries(
     .map((id) => [id, undefined]),
 );
 const RESOURCES = { ...OTHERS, market_report: REPORT, price_list: PRICES };
-const SOUND: ConfigObject = { payments: { x402: USDC }, resources: RESOURCES };
+const SOUND: ConfigObject = { payments: { x402: BASE_SEPOLIA }, resources: RESOURCES };
 const [BAZAAR, AGENTCASH, MPP] = ['bazaar', 'agentcash, x402scan', 'mpp directories'] as const;
+type Findings = Readonly<Record<string, readonly string[]>>;
 const listed = (count: number) => ({
   [BAZAAR]: [`PASS would list ${count} of 2`],
   [AGENTCASH]: [`PASS would list ${count} of 2`],
   [MPP]: [`PASS would list as x402, without an MPP challenge, ${count} of 2`],
 });
-const [ALL, ONE] = [listed(2), listed(1)];
-type Findings = Readonly<Record<string, readonly string[]>>;
+const ALL = listed(2);
+const ONE: Findings = listed(1);
 
 const ends = new AsyncDisposableStack();
 let folder: string;
@@ -53,7 +54,7 @@ let gateway: TestGateway;
 before(async () => {
   folder = await temporaryDirectory(ends, 'acg-catalogues-');
   backend = ends.adopt(await startSampleBackend(), ({ stop }) => stop());
-  const { url } = ends.adopt(await startHostileFacilitator(USDC.network), ({ stop }) => stop());
+  const { url } = ends.adopt(await startHostileFacilitator(BASE_SEPOLIA.network), ({ stop }) => stop());
   parts = {
     ...{ chain: NO_CHAIN, backendUrl: backend.url, payTo: privateKeyToAddress(generatePrivateKey()) },
     ...{ facilitator: { mode: 'remote', url }, publicBaseUrl: 'http://127.0.0.1:8402', overrides: SOUND },
@@ -92,6 +93,7 @@ async function found(changes: ConfigObject = {}, running = merged(SOUND, changes
   return findingsOf(await configured({ ...parts, overrides: merged(SOUND, changes) }));
 }
 
+const IN_PLACE = ['origin'];
 const NO_DOCUMENT = ['WARN would list nothing: there is no /openapi.json; add openapi to publish'];
 const UNASKED =
   'SKIP resources.price_list is sold in place alone: its 402 is asked for by GET and with bazaar.example only';
@@ -99,45 +101,42 @@ const NO_PRICE = (id: string, ...routes: readonly string[]) =>
   `WARN would list resources.${id}, but: ${routes.map((route) => `Paid route ${route} has no price hint`).join(', ')}; ` +
   'price it in USDC, which is shown as USD: TUSD is no currency of three letters';
 
+const refused = (why: string): string => `WARN would refuse resources.price_list: ${why}`;
+/** Listings that tell this, and pass the other resource. */
+const telling = (text: string, ...listings: readonly string[]): Findings =>
+  Object.fromEntries(listings.map((listing) => [listing, [text, ...(ONE[listing] ?? [])]]));
+/** A listing that tells this, and passes all. */
+const also = (listing: keyof typeof ALL, ...told: readonly string[]): Findings => ({
+  [listing]: [...told, ...ALL[listing]],
+});
+const NO_SCHEMAS = 'Input schema is missing, Output schema is missing';
+const EXAMPLE = 'set resources.price_list.bazaar.example';
+const SHORTER = 'shorten resources.price_list.bazaar, its schemas or its description, or raise server.maxHeadBytes';
+
 const CASES: readonly (readonly [what: string, changes: ConfigObject, differs: Findings])[] = [
   [
     'a resource without an example, which Bazaar and x402scan refuse',
     { resources: { price_list: { bazaar: undefined } } },
     {
-      [BAZAAR]: [
-        'WARN would refuse resources.price_list: its 402 does not say how it is called; set resources.price_list.bazaar.example',
-        ...ONE[BAZAAR],
-      ],
-      [AGENTCASH]: [
-        'WARN would refuse resources.price_list: Input schema is missing, Output schema is missing; set resources.price_list.bazaar.example',
-        ...ONE[AGENTCASH],
-      ],
+      ...telling(refused(`its 402 does not say how it is called; ${EXAMPLE}`), BAZAAR),
+      ...telling(refused(`${NO_SCHEMAS}; ${EXAMPLE}`), AGENTCASH),
     },
   ],
   [
     'schemas that the head has no room for, without which Bazaar lists a resource',
     {
       merchant: { iconUrl: `https://shop.example/${'i'.repeat(200)}` },
-      resources: {
-        price_list: { description: 'd'.repeat(480), bazaar: { output: 'o'.repeat(1_100) } },
-      },
+      resources: { price_list: { description: 'd'.repeat(480), bazaar: { output: 'o'.repeat(1_100) } } },
     },
-    {
-      [AGENTCASH]: [
-        'WARN would refuse resources.price_list: Input schema is missing, Output schema is missing; shorten resources.price_list.bazaar, its schemas or its description, or raise server.maxHeadBytes',
-        ...ONE[AGENTCASH],
-      ],
-    },
+    telling(refused(`${NO_SCHEMAS}; ${SHORTER}`), AGENTCASH),
   ],
   [
     'a resource without an answer, which x402scan lists with a warning',
     { resources: { price_list: { bazaar: { output: undefined } } } },
-    {
-      [AGENTCASH]: [
-        'WARN would list resources.price_list, but: Output schema is missing; set resources.price_list.outputSchema',
-        ...ALL[AGENTCASH],
-      ],
-    },
+    also(
+      AGENTCASH,
+      'WARN would list resources.price_list, but: Output schema is missing; set resources.price_list.outputSchema',
+    ),
   ],
   ['no OpenAPI document', { publish: ['llms'] }, { [AGENTCASH]: NO_DOCUMENT, [MPP]: NO_DOCUMENT }],
   [
@@ -148,27 +147,18 @@ const CASES: readonly (readonly [what: string, changes: ConfigObject, differs: F
   [
     'a price that is in no currency',
     { payments: { x402: { asset: `0x${'12'.repeat(20)}` } } },
-    {
-      [AGENTCASH]: [
-        NO_PRICE('market_report', 'POST /api/resources/market_report/invoke', 'GET /reports/{city}'),
-        NO_PRICE('price_list', 'POST /api/resources/price_list/invoke'),
-        ...ALL[AGENTCASH],
-      ],
-    },
+    also(
+      AGENTCASH,
+      NO_PRICE('market_report', 'POST /api/resources/market_report/invoke', 'GET /reports/{city}'),
+      NO_PRICE('price_list', 'POST /api/resources/price_list/invoke'),
+    ),
   ],
   [
     'a sale in place that GET does not reach',
     {
-      resources: {
-        market_report: { expose: ['origin'] },
-        price_list: { expose: ['origin'], backend: { method: 'POST' } },
-      },
+      resources: { market_report: { expose: IN_PLACE }, price_list: { expose: IN_PLACE, backend: { method: 'POST' } } },
     },
-    {
-      [BAZAAR]: [UNASKED, ...ONE[BAZAAR]],
-      [AGENTCASH]: [UNASKED, ...ONE[AGENTCASH]],
-      [MPP]: [UNASKED, ...ONE[MPP]],
-    },
+    telling(UNASKED, BAZAAR, AGENTCASH, MPP),
   ],
   ['nothing where the gateway serves one host alone', { server: { allowedHosts: ['shop.example'] } }, {}],
 ];
@@ -190,24 +180,15 @@ describe('acg doctor --catalogues', () => {
 
   it('names a resource that the gateway does not sell', async () => {
     const running = { ...SOUND, resources: { ...RESOURCES, price_list: undefined } };
-    const gone =
-      'WARN would refuse resources.price_list: GET /api/resources/price_list/invoke is answered 405, not 402; see running gateway, and GET /ready';
-    assert.deepEqual(await found({}, running), {
-      [BAZAAR]: [gone, ...ONE[BAZAAR]],
-      [AGENTCASH]: [gone, ...ONE[AGENTCASH]],
-      [MPP]: [gone, ...ONE[MPP]],
-    });
+    const why = 'GET /api/resources/price_list/invoke is answered 405, not 402; see running gateway, and GET /ready';
+    assert.deepEqual(await found({}, running), telling(refused(why), BAZAAR, AGENTCASH, MPP));
   });
 
   it('names what the document of the merchant, which passes, does not describe', async () => {
-    const document = {
-      openapi: '3.1.0',
-      info: { title: 'Own', version: '1' },
-      paths: { '/own': { get: { security: [] } } },
-    };
-    const { url } = ends.adopt(await serveHttp(({ response }) => answerJson(response, 200, document)), ({ stop }) =>
-      stop(),
-    );
+    const paths = { '/own': { get: { security: [] } } };
+    const document = { openapi: '3.1.0', info: { title: 'Own', version: '1' }, paths };
+    const merchant = await serveHttp(({ response }) => answerJson(response, 200, document));
+    const { url } = ends.adopt(merchant, ({ stop }) => stop());
     const overrides = merged(SOUND, { backend: { passthrough: { enabled: true } } });
     const own = { ...parts, backendUrl: url, overrides };
     const missing = ['market_report', 'price_list'].map(
@@ -224,12 +205,9 @@ describe('acg doctor --catalogues', () => {
   it('names payments that no facilitator sees', async () => {
     const facilitator = { mode: 'local', url: undefined, auth: undefined, privateKey: NO_CHAIN.relayerKey };
     const changes = { payments: { x402: { rpcUrl: NO_CHAIN.rpcUrl, facilitator } } };
-    assert.deepEqual(await found(changes, SOUND), {
-      ...ALL,
-      [BAZAAR]: [
-        'WARN would list nothing: it lists what its facilitator settles, and this gateway settles itself; set payments.x402.facilitator to a remote one that keeps a Bazaar',
-      ],
-    });
+    const why = 'it lists what its facilitator settles, and this gateway settles itself';
+    const remedy = 'set payments.x402.facilitator to a remote one that keeps a Bazaar';
+    assert.deepEqual(await found(changes, SOUND), { ...ALL, [BAZAAR]: [`WARN would list nothing: ${why}; ${remedy}`] });
   });
 
   it('fails where no gateway runs, and leaves the listings unchecked', async () => {
@@ -246,15 +224,12 @@ describe('acg doctor --catalogues', () => {
 
   it('is an option of the package, and the image names the package', async () => {
     gateway.reload(SOUND);
-    const path = await configured();
-    const { lines } = await acgOfCheckout(folder, ['doctor', '--catalogues', '--config', path]);
-    const { findings } = JSON.parse(lines.join('\n'));
-    const told: readonly { check: string; status: string }[] = findings;
-    assert.deepEqual(
-      told.filter(({ check }) => check in ALL).map(({ status }) => status),
-      ['PASS', 'PASS', 'PASS'],
-    );
-    const { code, errors } = await acg(folder, ['doctor', '--catalogues', '--config', path]);
+    const words = ['doctor', '--catalogues', '--config', await configured()];
+    const { lines } = await acgOfCheckout(folder, words);
+    const { findings } = JSON.parse(lines.join('\n')) as { findings: readonly { check: string; status: string }[] };
+    const statuses = Object.fromEntries(findings.map(({ check, status }) => [check, status]));
+    for (const listing of Object.keys(ALL)) assert.equal(statuses[listing], 'PASS');
+    const { code, errors } = await acg(folder, words);
     assert.equal(code, 64);
     assert.match(errors, /doctor --catalogues is no command of the image: install the package/);
   });
