@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -206,6 +206,7 @@ describe('acg reconcile --from-chain', () => {
   });
 
   describe('on two networks', () => {
+    type Beside = NonNullable<WorldParts['others']>[number];
     let second: Chain;
     let elsewhere: string;
     let path: string;
@@ -216,11 +217,13 @@ describe('acg reconcile --from-chain', () => {
       const { proof } = await actors.buyer();
       await actors.submit(proof);
       elsewhere = proof.payId;
-      path = await configFile({ sqlite: { path: join(folder, 'both.db') } }, {}, [
-        { chain: second, facilitator: { mode: 'local' }, payTo: terms.payTo },
-      ]);
+      path = await withSecond('both.db', {});
     });
     after(() => second.stop());
+    const withSecond = (store: string, entry: Partial<Beside>) => {
+      const others = [{ chain: second, facilitator: { mode: 'local' }, payTo: terms.payTo, ...entry } as const];
+      return configFile({ sqlite: { path: join(folder, store) } }, {}, others);
+    };
 
     it('rebuilds the receipts of both, each with its network and price', async () => {
       const { code, receipts, errors } = await reconcile('--dry-run', '--config', path);
@@ -232,10 +235,7 @@ describe('acg reconcile --from-chain', () => {
     });
 
     it('knows the prices of one that is not offered any more', async () => {
-      const config = JSON.parse(readFileSync(path, 'utf8')) as { payments: { x402: readonly ConfigObject[] } };
-      const [first, other] = config.payments.x402;
-      const stopped = join(folder, 'stopped.yaml');
-      await writeConfig(stopped, { ...config, payments: { x402: [first, { ...other, offered: false }] } });
+      const stopped = await withSecond('both.db', { offered: false });
       const { receipts, errors } = await reconcile('--dry-run', '--config', stopped);
       assert.equal(receipts.at(-1)?.resourceId, 'market_report', errors);
     });
@@ -248,16 +248,14 @@ describe('acg reconcile --from-chain', () => {
 
     it('rebuilds the receipts of one where the node of the other is away', async () => {
       const away = { ...second, rpcUrl: UNREACHABLE };
-      const beside = { sqlite: { path: join(folder, 'one.db') } };
-      const others = [{ chain: away, facilitator: { mode: 'local' }, payTo: terms.payTo }] as const;
-      const run = await reconcile('--config', await configFile(beside, {}, others));
+      const run = await reconcile('--config', await withSecond('one.db', { chain: away }));
       assert.deepEqual([run.code, keys(run.receipts)], [69, [...paid.keys()]]);
       assert.match(run.errors, /eip155:1337: .*ECONNREFUSED/);
     });
 
     it('refuses an entry without a node, by its place', async () => {
       const blind = { chain: { ...second, rpcUrl: '' }, facilitator: { mode: 'remote', url: UNREACHABLE } } as const;
-      const run = await reconcile('--config', await configFile({ sqlite: { path: ':memory:' } }, {}, [blind]));
+      const run = await reconcile('--config', await withSecond('none.db', blind));
       assert.equal(run.code, 78);
       assert.match(run.errors, /payments\.x402\[1\]\.rpcUrl: is missing/);
     });

@@ -60,14 +60,8 @@ describe('the checks of several entries', () => {
   it('of one network have the address of the asset too', async () => {
     const { asset, ...first } = await firstEntry();
     const other = `0x${'5'.repeat(40)}`;
-    const { statuses } = await world.examined({
-      payments: {
-        x402: [
-          { asset, ...first },
-          { ...first, asset: other },
-        ],
-      },
-    });
+    const x402 = [asset, other].map((asset) => ({ ...first, asset }));
+    const { statuses } = await world.examined({ payments: { x402 } });
     assert.deepEqual(
       Object.entries(statuses).filter(([check]) => check.startsWith('asset ')),
       [

@@ -357,12 +357,7 @@ describe('acg refunds on two networks, one of which is offered no more', () => {
 
   it('takes down a transfer of the network where it was paid alone', async () => {
     const [near, far] = await oweTwice();
-    const data = encodeFunctionData({
-      abi: TOKEN_ABI,
-      functionName: 'transfer',
-      args: [far.payer as `0x${string}`, PRICE_UNITS],
-    });
-    const hash = await second.send(shop.payee.address, second.token.address, data);
+    const hash = await transfer(second, shop.payee.address, far.payer, PRICE_UNITS);
     const record = ({ receiptId }: Owed) => shop.acg('refunds', 'record', receiptId, hash);
     assert.equal((await record(near)).code, 1);
     assert.equal((await record(far)).code, 0);
@@ -388,12 +383,7 @@ describe('acg refunds record', () => {
   });
   after(() => ends.disposeAsync());
 
-  const byHand = (payer: string, units: bigint) =>
-    shop.chain.send(
-      shop.payee.address,
-      shop.chain.token.address,
-      encodeFunctionData({ abi: TOKEN_ABI, functionName: 'transfer', args: [payer as `0x${string}`, units] }),
-    );
+  const byHand = (payer: string, units: bigint) => transfer(shop.chain, shop.payee.address, payer, units);
   const record = ({ receiptId }: Owed, hash: string, ...words: readonly string[]) =>
     shop.acg('refunds', 'record', receiptId, hash, ...words);
 
@@ -591,12 +581,13 @@ function meeting(count: number): () => Promise<void> {
 }
 
 function byHand({ payee }: RefundShop, payer: string): Promise<string> {
-  const args = [payer as Hex, PRICE_UNITS] as const;
-  return chain.send(
-    payee.address,
-    chain.token.address,
-    encodeFunctionData({ abi: TOKEN_ABI, functionName: 'transfer', args }),
-  );
+  return transfer(chain, payee.address, payer, PRICE_UNITS);
+}
+
+/** Moves tokens without a refund. @returns the hash of the transaction */
+function transfer(on: Chain, from: Hex, to: string, units: bigint): Promise<string> {
+  const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: 'transfer', args: [to as Hex, units] });
+  return on.send(from, on.token.address, data);
 }
 
 async function sign({ ledger }: Store, payId: string) {
