@@ -92,6 +92,9 @@ describe('a price that follows the input', () => {
     assert.deepEqual(testbed.backend.requests, []);
     const { message } = asked(await send('/api/resources/render/invoke', jsonPost({ quality: 'high' })));
     assert.match(message, /^Payment of 0\.05 TUSD is required for Rendering/);
+    const { headers, ...sent } = jsonPost({ quality: 'high' });
+    const page = await send('/api/resources/render/invoke', { ...sent, headers: { ...headers, accept: 'text/html' } });
+    assert.match(page.bytes.toString(), /<dt>Price<\/dt><dd>0\.05 TUSD<\/dd>/);
   });
 
   it('above the last step is an error of the input that names the member, on every channel', async () => {

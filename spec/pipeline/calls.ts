@@ -62,7 +62,22 @@ export function scriptedMandates(
   return { mandates, asked };
 }
 
+const PRICE = {
+  requirements: {
+    scheme: 'exact',
+    extra: {},
+    network: 'eip155:1',
+    asset: '0xasset',
+    payTo: '0xpayee',
+    amount: '10000',
+    maxTimeoutSeconds: 60,
+  },
+  amount: '0.01',
+  currency: 'TUSD',
+} as const;
+
 const challengeWith = (body: string): Challenge => ({
+  shown: [PRICE],
   body,
   header: '',
   leftOut: [],
@@ -72,12 +87,6 @@ const challengeWith = (body: string): Challenge => ({
   refusal: undefined,
   message: '',
 });
-
-const PRICE = {
-  requirements: { network: 'eip155:1', asset: '0xasset', payTo: '0xpayee', amount: '10000', maxTimeoutSeconds: 60 },
-  amount: '0.01',
-  currency: 'TUSD',
-};
 
 export const OFFERS = new Map([
   [

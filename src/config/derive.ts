@@ -22,6 +22,7 @@ import {
   deriveResource,
   type PriceAssets,
   priceAssets,
+  quotesOfSales,
   type ResourceSurroundings,
 } from './sections/resources.ts';
 import { deriveStorage, type Engine, engineOf, SEALING_KEYS, storageKeys } from './sections/storage.ts';
@@ -231,7 +232,8 @@ function deriveResources(
     .filter(([id, resource]) => problems.readable(memberPath('resources', toldName(id, resource === null))))
     .map(([id, resource]) => deriveResource(id, resource, surroundings, problems))
     .filter((resource) => resource !== undefined);
-  for (const { path, message } of addressOverlaps(resources)) problems.add(path, message);
+  for (const { path, message } of [...addressOverlaps(resources), ...quotesOfSales(resources)])
+    problems.add(path, message);
   return resources;
 }
 

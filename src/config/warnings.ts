@@ -1,5 +1,6 @@
 /** The meaning of an accepted configuration and warnings about it, for log and `acg validate`. */
 
+import { pricesOf } from '../payments/pricing/amount.ts';
 import type { DeploymentMode, FacilitatorEndpoint } from '../payments/x402/wire/settings.ts';
 import { memberPath } from '../problems/problem.ts';
 import { publishedPatternWarnings, unsentInput } from '../resources/check.ts';
@@ -101,6 +102,10 @@ function* paymentWarnings(config: GatewayConfig) {
     if (rpcUrls.some(isInClear))
       yield `${at}.rpcUrl: plain http, so answers about payments can be changed on the way; use https`;
   }
+  const sold = new Set(config.resources.flatMap(({ pricing }) => pricesOf(pricing).map(({ entry = 0 }) => entry)));
+  for (const [entry, { at, x402 }] of configuredEntries(config).entries())
+    if (x402.offered && !sold.has(entry) && sold.size > 0)
+      yield `${at}: no price is in ${x402.currencies.join(' or ')}, so nothing is sold there`;
   if (x402 !== undefined && isInClear(merchant.publicBaseUrl))
     yield 'merchant.publicBaseUrl: plain http, so proofs and answers can be read and changed on the way; use https';
 }

@@ -40,7 +40,7 @@ export function httpAdapter(room: HeadRoom, pages: PaymentPages): RequestHandler
       mandate: carriedMandate(req),
       idempotencyKey: carriedKey(req),
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
-      responseWriter: httpResponseWriter(res, requestId, { room, page: () => pages(resourceId) }),
+      responseWriter: httpResponseWriter(res, requestId, { room, page: (challenge) => pages(resourceId, challenge) }),
       startedAt,
       left,
     });

@@ -1,6 +1,6 @@
 /** Writes the 402 of a resource as a page for people, with facts of its offer and no script. */
 
-import { needsMandate, type PricedResource } from '../../payments/x402/wire/challenge.ts';
+import { type Challenge, needsMandate, type PricedResource } from '../../payments/x402/wire/challenge.ts';
 import type { Offers } from '../../payments/x402/wire/offers.ts';
 import { escapedHtml, PAGE_CLOSING, pageOpening } from '../../server/http/respond.ts';
 
@@ -11,8 +11,8 @@ interface PageParts {
   readonly lists: readonly string[];
 }
 
-/** Makes the page of a resource. `address`: its URL in place; absent: the invoke URL. */
-export type PaymentPages = (resourceId: string, address?: string) => string;
+/** Makes the page of a 402. `address`: its URL in place; absent: the invoke URL. */
+export type PaymentPages = (resourceId: string, challenge: Challenge, address?: string) => string;
 
 /** A page that describes the clients that pay. */
 const CLIENTS = 'https://github.com/x402-foundation/x402';
@@ -20,13 +20,12 @@ const CLIENTS = 'https://github.com/x402-foundation/x402';
 /** A page is made when a person asks: few do, and there may be 10,000 resources. */
 export function paymentPages({ resources, offers, lists }: PageParts): PaymentPages {
   const listed = lists.map(escapedHtml).map((url) => `<a href="${url}">${url}</a>`);
-  return function paymentPage(id, address) {
+  return function paymentPage(id, challenge, address) {
     const [resource, offer] = [resources.get(id), offers.get(id)];
     if (resource === undefined || offer === undefined) throw new Error(`no offer for ${id}`);
-    const atLeast = offer.byInput === undefined ? '' : 'at least ';
     const facts = [
-      ...offer.challenge.shown.flatMap(({ requirements, amount, currency }) => [
-        ['Price', `${atLeast}${amount} ${currency}`],
+      ...challenge.shown.flatMap(({ requirements, amount, currency }) => [
+        ['Price', `${amount} ${currency}`],
         ['Network', requirements.network],
         ['Asset', requirements.asset],
         ['Payee', requirements.payTo],
@@ -37,6 +36,7 @@ export function paymentPages({ resources, offers, lists }: PageParts): PaymentPa
     ].map(([term = '', detail = '']) => `<dt>${escapedHtml(term)}</dt><dd>${escapedHtml(detail)}</dd>`);
     return (
       `${pageOpening(`${resource.name}: payment required`)}<h1>${escapedHtml(resource.name)}</h1>` +
+      `<p>${escapedHtml(challenge.message)}</p>` +
       '<p>This address answers once it is paid for. A program pays by itself: this answer has the offer in its ' +
       `PAYMENT-REQUIRED header, and an <a href="${CLIENTS}">x402 client</a> signs it and asks again.</p>` +
       `<dl>${facts.join('')}</dl><pre>${escapedHtml(command(address ?? offer.resourceUrl, address === undefined))}</pre>` +

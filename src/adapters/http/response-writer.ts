@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { type BackendAnswer, BackendError } from '../../backend/backend-exchange.ts';
 import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
 import type { Sent } from '../../payments/ledger/payment-receipt.ts';
-import { type HeadRoom, USUAL_ROOM } from '../../payments/x402/wire/challenge.ts';
+import { type Challenge, type HeadRoom, USUAL_ROOM } from '../../payments/x402/wire/challenge.ts';
 import { shorterResponses } from '../../payments/x402/wire/payment-response.ts';
 import { encodeHeader } from '../../payments/x402/wire/proof.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE, type PaymentResponse } from '../../payments/x402/wire/types.ts';
@@ -41,7 +41,7 @@ interface WriterOptions {
   /** For the fields of payment and merchant in a head. */
   readonly room?: HeadRoom;
   /** Makes the page of a 402 for people; absent: every 402 is JSON. */
-  readonly page?: () => string;
+  readonly page?: (challenge: Challenge) => string;
 }
 
 /** Writes the outcome of one call; people get its failures as pages. */
@@ -65,7 +65,8 @@ export function httpResponseWriter(
   return {
     // The answer is streamed, so only the bound of the resource applies.
     maxAnswerBytes: Number.POSITIVE_INFINITY,
-    paymentRequired({ header, body }, payment) {
+    paymentRequired(challenge, payment) {
+      const { header, body } = challenge;
       const bytes = fieldBytes(PAYMENT_REQUIRED, header);
       if (payment !== undefined) announce({ payment }, {}, room.plain - bytes);
       if (header !== '') res.setHeader(PAYMENT_REQUIRED, header);
@@ -73,7 +74,7 @@ export function httpResponseWriter(
       varyByAccept(res);
       // The page says that its head has the offer.
       const fits = header !== '' && bytes <= room.page;
-      if (page !== undefined && fits && acceptsPage(res.req.headers)) sendText(res, 402, PAGE_HEADERS, page());
+      if (page !== undefined && fits && acceptsPage(res.req.headers)) sendText(res, 402, PAGE_HEADERS, page(challenge));
       else sendJson(res, 402, body);
     },
     failed(error, context) {

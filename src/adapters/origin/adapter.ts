@@ -5,7 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json/json.ts';
 import { type InPlaceRoute, inPlaceOf } from '../../passthrough/route.ts';
-import { type HeadRoom, inPlaceUrl } from '../../payments/x402/wire/challenge.ts';
+import { type Challenge, type HeadRoom, inPlaceUrl } from '../../payments/x402/wire/challenge.ts';
 import { type InPlaceCall, type ReceivedCall, type ResponseWriter, receiveCall } from '../../pipeline/call.ts';
 import { carriesBody } from '../../resources/backend-request.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
@@ -63,7 +63,7 @@ export function originAdapter(parts: OriginParts): RequestHandler {
       inPlace,
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
       responseWriter: originResponseWriter(res, requestId, {
-        page: () => parts.pages(resource.id, inPlace.url ?? parts.publicBaseUrl + route.publicPath),
+        page: (challenge) => parts.pages(resource.id, challenge, inPlace.url ?? parts.publicBaseUrl + route.publicPath),
         variesBy: parts.originHeaders,
         room: parts.room,
       }),
@@ -169,7 +169,7 @@ function headersOf({ headers }: Request, names: readonly string[]): Readonly<Rec
 /** The facts that an answer in place depends on, beside the call. */
 interface InPlaceAnswer {
   /** Makes the page of a 402. */
-  readonly page: () => string;
+  readonly page: (challenge: Challenge) => string;
   /** Request headers that a free answer may depend on: caches must tell its copies apart. */
   readonly variesBy: readonly string[];
   readonly room?: HeadRoom | undefined;

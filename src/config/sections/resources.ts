@@ -479,6 +479,20 @@ export function addressOverlaps(resources: readonly ResourceConfig[]): readonly 
   });
 }
 
+/** Problems of quotes whose question is an operation that is for sale: it would run unpaid. */
+export function quotesOfSales(resources: readonly ResourceConfig[]): readonly ConfigProblem[] {
+  const sold = resources.filter(({ backend, pricing }) => backend.method === 'POST' && pricing.type !== 'free');
+  return resources.flatMap(({ id, pricing }) => {
+    const rule = pricing.type === 'free' ? undefined : pricing.by;
+    if (rule?.kind !== 'quote') return [];
+    const same = sold.find(({ backend }) => backend.path === rule.path);
+    const path = `${memberPath('resources', id)}.pricing.by.quote.path`;
+    return same === undefined
+      ? []
+      : [{ path, message: `must not be the operation of resources.${same.id}: each quote would run it unpaid` }];
+  });
+}
+
 /** Equal for resources of one price that need the same mandates. */
 export function termsOf({ pricing, authorization }: Pick<ResourceConfig, 'pricing' | 'authorization'>): string {
   const prices = pricesOf(pricing).map(({ units, currency, entry = 0 }) => `${units} ${currency} ${entry}`);

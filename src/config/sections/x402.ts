@@ -1,7 +1,7 @@
 /** `payments.x402`: where the money goes, on which chain, and the rules of real money. */
 
 import { checksumAddress } from '../../crypto/hash.ts';
-import { KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
+import { EURC, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
 import { isPublishedAccount, isPublishedKey } from '../../payments/x402/evm/account.ts';
 import { domainSeparator } from '../../payments/x402/evm/eip3009.ts';
 import { readCdpKey } from '../../payments/x402/wire/cdp-token.ts';
@@ -291,6 +291,10 @@ function checkMainnet(document: X402Document, facts: Surroundings, accepted: Acc
     refuse('confirm', 'must be receipt on a mainnet: every payment is checked on the chain');
   if (!rpcUrl) refuse('rpcUrl', 'is missing: on a mainnet every payment is checked on the chain');
   const usdc = KNOWN_NETWORKS.get(network)?.usdc;
-  if (usdc !== undefined && accepted('asset') && checksumAddress(document.asset) !== usdc.address)
-    refuse('asset', `must be the canonical USDC of this network, ${usdc.address}`);
+  const eurc = EURC.get(eip155ChainId(network) ?? 0);
+  if (usdc !== undefined && accepted('asset') && ![usdc.address, eurc].includes(checksumAddress(document.asset)))
+    refuse(
+      'asset',
+      `must be the canonical USDC of this network, ${usdc.address}${eurc === undefined ? '' : `, or its EURC, ${eurc}`}`,
+    );
 }

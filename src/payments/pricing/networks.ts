@@ -64,6 +64,13 @@ const ROWS: readonly Row[] = [
 /** Chain ids that development chains use by default (anvil and hardhat, ganache and geth --dev). */
 const DEVELOPMENT_CHAINS: readonly number[] = [LOCAL_CHAIN_ID, 1337];
 
+/** Circle's euro by chain id of a mainnet. Its EIP-712 name differs, so a configuration has it. */
+export const EURC: ReadonlyMap<number, string> = new Map([
+  [1, '0x1aBaEA1f7C830bD89Acc67eC4af516284b1bC33c'],
+  [8453, '0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42'],
+  [43114, '0xC891EB4cbdEFf6e073e859e987815Ed1505c2ACD'],
+]);
+
 /** Known networks by CAIP-2 id. */
 export const KNOWN_NETWORKS: ReadonlyMap<string, KnownNetwork> = new Map<string, KnownNetwork>([
   ...DEVELOPMENT_CHAINS.map((chainId): [string, KnownNetwork] => [

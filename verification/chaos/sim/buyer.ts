@@ -2,6 +2,7 @@
 
 import { type BuyerTokens, TOKEN_CHARACTERS } from '../../../src/payments/pricing/buyer-token.ts';
 import type { Candidate, Examination } from '../../../src/payments/x402/verify/verify.ts';
+import type { Challenge } from '../../../src/payments/x402/wire/challenge.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import { BUYER_TOKEN, encodeProof, invalidWindow, replayKey } from '../../../src/payments/x402/wire/proof.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
@@ -141,7 +142,9 @@ const REQUIREMENTS = {
   maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
   extra: {},
 } as const;
-const CHALLENGE = {
+const PRICE = { requirements: REQUIREMENTS, amount: '0.01', currency: 'USDC' } as const;
+const CHALLENGE: Challenge = {
+  shown: [PRICE],
   body: '{}',
   header: '',
   leftOut: [],
@@ -162,8 +165,6 @@ export function answerNamed(token: string): string | undefined {
   const name = ANSWERS.exec(token)?.[1];
   return name && Buffer.from(name, 'base64url').toString('hex');
 }
-
-const PRICE = { requirements: REQUIREMENTS, amount: '0.01', currency: 'USDC' } as const;
 
 /** The one offer of the simulated gateway. */
 const OFFER: Offer = {

@@ -26,6 +26,8 @@ const MANDATE_TOO = ' It also needs an AP2 mandate for the checkout in authoriza
 
 /** A 402 in the forms that the channels need. */
 export interface Challenge {
+  /** The entries of `accepts`. */
+  readonly shown: AllAccepts;
   /** The payment-required envelope (specification 2) as JSON. */
   readonly body: string;
   /**
@@ -136,7 +138,7 @@ export function challengeFor(
       const { leftOut } = moved ?? first;
       const terse = terseWith(token, PLAIN_REASON);
       return {
-        ...{ body: frame(facts, document), header, leftOut, document },
+        ...{ shown, body: frame(facts, document), header, leftOut, document },
         ...{ terse, authorization, refusal: undefined, message },
       };
     },
@@ -151,7 +153,7 @@ export function challengeFor(
       const header = moved !== undefined || afterRefusal.fits ? encodeHeaderText(document) : '';
       const { leftOut } = moved ?? afterRefusal;
       const terse = terseWith(token, refusal.reason);
-      return { body, header, leftOut, document, terse, authorization, refusal, message };
+      return { shown, body, header, leftOut, document, terse, authorization, refusal, message };
     },
   };
 }
