@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { adaptersSummary, configWarnings } from '../../src/config/warnings.ts';
-import { type Changes, load, MAINNET } from './document/document.ts';
+import { type Changes, EURO, load, MAINNET, SEPOLIA } from './document/document.ts';
 
 const X = 'payments.x402';
 const F = `${X}.facilitator`;
@@ -39,6 +39,11 @@ describe('a warning about payments', () => {
       "another login at Coinbase's facilitator",
       { ...BEARER, [`${F}.url`]: CDP },
       /^payments\.x402\.facilitator\.auth: Coinbase's facilitator wants type cdp/,
+    ],
+    [
+      'an entry that no price names',
+      { [X]: [SEPOLIA, EURO] },
+      /^payments\.x402\[1\]: no price is in .*, so nothing is sold there$/,
     ],
     ...[`${F}.url`, `${X}.rpcUrl`, 'merchant.publicBaseUrl'].map(
       (path) => [`plain http in ${path}`, { [path]: PLAIN }, new RegExp(`^${path}: plain http.* use https$`)] as const,
