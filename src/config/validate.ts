@@ -5,7 +5,7 @@ import { nearest } from '../problems/nearest.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { matchesSchema } from './compiled.ts';
 import type { ConfigDocument } from './document/document.ts';
-import { type SchemaNode, type Step, schemaAt, toldName } from './document/member.ts';
+import { isMapping, type SchemaNode, type Step, schemaAt, toldName } from './document/member.ts';
 
 /** Every violation becomes a problem that names what would be right, never the configured value. */
 export function validateDocument(document: unknown, problems: ProblemList): document is ConfigDocument {
@@ -97,7 +97,8 @@ function isConsequence(violation: Violation, { meant, deciding }: Causes): boole
   if (keyword === 'if' || error.propertyName !== undefined) return true;
   const owner = ownerOf(violation);
   if (owner !== undefined && deciding.has(owner) && deciding.get(owner) === undefined) return true;
-  if (keyword === 'oneOf') return meant.has(path);
+  // A text or a list has no members to choose among, and its type is refused.
+  if (keyword === 'oneOf') return meant.has(path) || !isMapping(error.data);
   if (keyword !== 'required') return false;
   // The branches of `oneOf` only list what is allowed; the `oneOf` error itself is clearer.
   return error.schemaPath.includes('/oneOf/') || meant.get(path)?.has(String(error.params['missingProperty'])) === true;

@@ -10,6 +10,7 @@ import { type ConfigSource, checkLoaded } from '../../src/config/load.ts';
 import { readSources, watchDirectories } from '../../src/config/reload.ts';
 import { soldOperations } from '../init/operation.ts';
 import { readServiceUrl } from '../init/service-url.ts';
+import { leftOut } from '../local-world/localized.ts';
 import type { MovedBy } from '../local-world/ports.ts';
 import { runUntilStopped } from '../local-world/session.ts';
 import { type LocalWorld, openLocalWorld } from '../local-world/world.ts';
@@ -83,7 +84,8 @@ async function open(options: DevOptions) {
   );
   const note = (text: string): void => void (isRaw ? process.stderr : process.stdout).write(`${text}\n`);
   const file = pathOf(source ?? { env: process.env });
-  note(await introduction(world, { file: existsSync(file) ? file : undefined, isRead: source !== undefined, colour }));
+  const introduced = { file: existsSync(file) ? file : undefined, isRead: source !== undefined, colour };
+  note(await introduction(world, { ...introduced, unused: leftOut(document) }));
   if (source !== undefined) ends.defer(follow(source, world, { note, colour }));
   const opened = ends.move();
   return { failed: world.failed, stop: () => opened.disposeAsync() };

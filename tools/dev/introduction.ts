@@ -19,16 +19,20 @@ interface Introduced {
   readonly file: string | undefined;
   /** Whether it is what runs. */
   readonly isRead: boolean;
+  /** Entries of its payments that are not used. */
+  readonly unused: readonly string[];
   readonly colour: boolean;
 }
 
 /** Each command stands alone on its line, its texts in quotes, so that any shell takes a copy. */
-export async function introduction(world: LocalWorld, { file, isRead, colour }: Introduced): Promise<string> {
+export async function introduction(world: LocalWorld, { file, isRead, unused, colour }: Introduced): Promise<string> {
   const { baseUrl, adminToken, config, configPath } = world.gateway();
   const { chain } = world;
   const isThere = await accepts(config.backend.origin);
   const warnings = isThere ? await soldPathWarnings(config) : [];
   const money = config.x402 === undefined ? 'nothing has a price' : `prices in ${currencyOf(config)}`;
+  const without =
+    unused.length === 0 ? '' : `\n${' '.repeat(17)}a local world has one chain: left out are ${unused.join(', ')}`;
   const unread =
     file === undefined
       ? `none is read; ${PROGRAM} init writes one`
@@ -41,7 +45,7 @@ ${strong(`${config.merchant.name}, in a local world`)}
   Merchant       ${config.backend.origin}${isThere ? '' : '   does not answer yet: start it, calls are 503 until then'}
   Configuration  ${isRead ? file : unread}
                  as it runs here: --config ${configPath}
-  Chain          ${chain.rpcUrl}   chain ${chain.chainId}, token ${chain.token.address}, ${money}
+  Chain          ${chain.rpcUrl}   chain ${chain.chainId}, token ${chain.token.address}, ${money}${without}
   Buyer          ${TEST_BUYER.address}
                  TEST key ${TEST_BUYER.key}, refused on every other chain
 

@@ -230,7 +230,7 @@ function shorten({ id }: ResourceConfig): string {
 
 function inCurrency({ pricing }: ResourceConfig): string {
   const name = pricing.type === 'free' ? '' : pricing.currency;
-  return `price it in USDC, which is shown as USD: ${name} is no currency of three letters`;
+  return `price it in the canonical USDC of a public network, which is shown as USD: ${name} is no currency of three letters`;
 }
 
 /** The operations of a resource in the OpenAPI document. */

@@ -168,6 +168,12 @@ export function localUrl(port: number): string {
   return `http://127.0.0.1:${port}`;
 }
 
+/** The entries of `payments.x402` behind the first: a local world has one chain, and one token. */
+export function leftOut(document: unknown): readonly string[] {
+  const [, ...others] = [section(section(document)['payments'])['x402']].flat();
+  return others.map((entry, at) => `payments.x402[${at + 1}] (${section(entry)['network']})`);
+}
+
 /** Undefined where nothing has a price. Prices stay in the currency of the first entry. */
 function localPayments(document: Mapping, { chain, payTo }: LocalParts): Mapping | undefined {
   const [x402] = [section(document['payments'])['x402']].flat();

@@ -6,7 +6,7 @@ import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/networks.ts';
 import { agreed } from './agreed.ts';
 import { bodyOf, type Challenge, type Channel, type Reply, type SignedPayment } from './channel.ts';
 import { keepPayment, keptPayment, saveLost } from './kept-payment.ts';
-import { isAbove, networkName, type Offer, payableOffer, plain, priceOf } from './offer.ts';
+import { elsewhere, isAbove, networkName, type Offer, payableOffer, plain, priceOf } from './offer.ts';
 import { ask, outcomeLines, sendUntilAnswered, unpaidLine } from './send.ts';
 import { openChannel, type TargetOptions } from './target.ts';
 import { keyFor, openWallet } from './wallet.ts';
@@ -15,6 +15,7 @@ interface PayOptions extends TargetOptions {
   readonly keyFile?: string;
   readonly yes?: true;
   readonly max?: string;
+  readonly network?: string;
   readonly proof?: string;
   readonly wait: number;
   readonly json?: true;
@@ -22,7 +23,7 @@ interface PayOptions extends TargetOptions {
 
 export function payCommand(): Command {
   const about = `Calls URL with INPUT (JSON); where it asks for a payment (x402) shows the price, asks you, signs and sends it. A lost answer
-is asked for with the same payment. The key: --key-file, ACG_PAY_KEY (0x…), or under acg dev its TEST buyer's.`;
+is asked for with the same payment.`;
   return defineCommand('pay', about, `acg pay http://127.0.0.1:8402/api/resources/report/invoke '{"city":"Berlin"}'`)
     .argument('<url>')
     .argument('[input]')
@@ -33,8 +34,9 @@ is asked for with the same payment. The key: --key-file, ACG_PAY_KEY (0x…), or
     .option('--method <name>', 'else GET, or POST with a body')
     .option('--header <line>', '"Name: value" of every request; may be repeated', repeated)
     .option('--mandate <file>', 'the AP2 mandate that acg mandate wrote')
-    .option('--key-file <file>', 'the private key to pay with')
+    .option('--key-file <file>', "the private key, else ACG_PAY_KEY, else acg dev's TEST one")
     .option('--max <amount>', 'refuse a dearer price: 0.05 of the token, or 50000units')
+    .option('--network <name>', 'pay the offer on this one of several: base, or eip155:8453')
     .option('--yes', 'pay without asking')
     .option('--proof <file>', 'keep the signed payment there, or send the one there again')
     .option('--wait <seconds>', 'for a lost answer', seconds, 60)
@@ -61,7 +63,8 @@ async function pay(url: string, input: string | undefined, options: PayOptions):
     throw new Error(
       'a mandate is needed as well: make one for this challenge (acg mandate --help), then add --mandate FILE',
     );
-  const offer = payableOffer(challenge.document, challenge.currency, keyFor(options.keyFile, process.env));
+  const { document, currency } = challenge;
+  const offer = payableOffer(document, currency, keyFor(options.keyFile, process.env), options.network);
   const price = priceOf(offer);
   if (options.max !== undefined && isAbove(offer, options.max))
     throw new Error(`the price is ${price}, more than --max ${options.max}: nothing was paid`);
@@ -97,8 +100,11 @@ async function redeem(
   process.off('SIGINT', stop).off('SIGTERM', stop);
   if (isOpen) note(howToGoOn());
   if (reply === undefined) throw new UnavailableError(`no answer to the payment, which may have moved money: ${why}`);
-  if (reply.challenge !== undefined)
-    throw new Error(`${plain(reply.challenge.refusal ?? 'The payment was refused.')} Nothing was paid.`);
+  if (reply.challenge !== undefined) {
+    const { document, refusal = 'The payment was refused.' } = reply.challenge;
+    const others = offer !== undefined && refusal.includes('insufficient_funds') ? elsewhere(document, offer) : '';
+    throw new Error(`${plain(refusal)} Nothing was paid.${others}`);
+  }
   for (const line of outcomeLines(reply, offer === undefined ? 'by the kept payment' : priceOf(offer))) note(line);
   // What was paid collects later, by the same payment alone.
   if (!reply.ok && !isOpen && reply.settlement?.success === true) note(howToGoOn());

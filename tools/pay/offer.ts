@@ -2,7 +2,7 @@
 
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { UsageError } from '../../src/cli/program.ts';
-import { KNOWN_NETWORKS, LOCAL_CHAIN_ID, LOCAL_TOKEN } from '../../src/payments/pricing/networks.ts';
+import { KNOWN_NETWORKS, LOCAL_CHAIN_ID, LOCAL_TOKEN, NETWORK_NAMES } from '../../src/payments/pricing/networks.ts';
 import { eip155ChainId } from '../../src/payments/x402/wire/proof.ts';
 import { LOCAL_CURRENCY } from '../local-world/token.ts';
 
@@ -41,16 +41,20 @@ const MEMBERS = [
  * The offer to pay: the first in a token whose units are known here, else the first.
  * @param currency what the seller calls the token of its first offer
  * @param signsFor whether there is a key for a chain; offers on others are taken where none has one
+ * @param named the only network, by name or CAIP-2 id; undefined: any
  * @throws Error when there is none that `acg pay` can pay; names the first fault of an offer
  */
 export function payableOffer(
   { accepts }: Pick<PaymentRequired, 'accepts'>,
   currency?: string,
   signsFor: (chainId: number) => boolean = () => true,
+  named?: string,
 ): Offer {
+  const only = named === undefined ? undefined : (NETWORK_NAMES.get(named) ?? named);
   let fault = '';
   const payable: Offer[] = [];
   for (const [at, requirements] of accepts.entries()) {
+    if (only !== undefined && requirements.network !== only) continue;
     const chainId = eip155ChainId(requirements.network);
     const method = requirements.extra?.['assetTransferMethod'] ?? 'eip3009';
     if (chainId === undefined || method !== 'eip3009' || requirements.scheme !== 'exact') continue;
@@ -63,21 +67,28 @@ export function payableOffer(
   const found = among.find((offer) => knownToken(offer) !== undefined) ?? among[0];
   if (found !== undefined) return found;
   throw new Error(
-    `nothing of what is offered can be paid here: acg pay signs exact on eip155 chains${fault}; offered: ${offered(accepts)}`,
+    `nothing of what is offered${only === undefined ? '' : ` on ${only}`} can be paid here: acg pay signs exact on eip155 chains${fault}; offered: ${offered(accepts)}`,
   );
 }
 
-/** At most three offers in words; `?` stands for what has not the form that it must have. */
+/** A sentence on the networks of the offers but for that of `paid`; empty for no other. */
+export function elsewhere({ accepts }: Pick<PaymentRequired, 'accepts'>, paid: Offer): string {
+  const networks = new Set(accepts.map(({ network }) => network).filter(isNetwork));
+  networks.delete(paid.requirements.network);
+  return networks.size === 0 ? '' : ` It is also offered on ${[...networks].join(', ')}; choose with --network.`;
+}
+
+/** At most eight offers in words; `?` stands for what has not the form that it must have. */
 export function offered(accepts: PaymentRequired['accepts']): string {
   const isScheme = text(/^[a-z0-9-]{1,16}$/);
   const words = accepts
-    .slice(0, 3)
+    .slice(0, 8)
     .map(({ scheme, asset, network }) =>
       [isScheme(scheme) ? scheme : '?', isAddress(asset) ? asset : '?', 'on', isNetwork(network) ? network : '?'].join(
         ' ',
       ),
     );
-  return [...words, ...(accepts.length > 3 ? ['…'] : [])].join(', ');
+  return [...words, ...(accepts.length > 8 ? ['…'] : [])].join(', ');
 }
 
 /** The price in units of a known token; else in base units, and what the seller says of them. */

@@ -217,14 +217,19 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
       assert.ok(errors.includes(` wrong.yaml:${place}: `), errors);
   });
 
-  it('one of real money runs as it is, without any of its secrets; a merchant who is away is told in one line', async () => {
+  it('one of real money runs as it is, without any of its secrets, on the first of two networks; a merchant who is away is told in one line', async () => {
     const [merchant = 0] = await freePorts(1);
     const { code } = await worlds.acg([
       ...['init', '--network', 'base', '--out', 'base.yaml', '--backend', `http://127.0.0.1:${merchant}`],
       ...['--sell', 'GET /reports/Berlin'],
     ]);
     assert.equal(code, 0);
+    const other =
+      '  - { network: polygon, allowMainnet: true, rpcUrl: "https://rpc.example", facilitator: { mode: remote, url: "https://f.example" } }';
+    const listed = readFileSync(file('base.yaml'), 'utf8').replace('    network: base', '  - network: base');
+    writeFileSync(file('base.yaml'), listed.replace('\nresources:', `\n${other}\nresources:`));
     const world = await worlds.introduced(['--config', 'base.yaml'], { REDIS_URL: 'redis://127.0.0.1:1' });
+    assert.match(world.printed(), /\n +a local world has one chain: left out are payments\.x402\[1\] \(polygon\)\n/);
     assert.match(world.printed(), new RegExp(`Merchant +http://127\\.0\\.0\\.1:${merchant} +does not answer yet`));
     const asked = await fetch(`${world.baseUrl}/reports/Berlin`);
     const { payment } = (await asked.json()) as {

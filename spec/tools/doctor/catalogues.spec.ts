@@ -99,7 +99,7 @@ const UNASKED =
   'SKIP resources.price_list is sold in place alone: its 402 is asked for by GET and with bazaar.example only';
 const NO_PRICE = (id: string, ...routes: readonly string[]) =>
   `WARN would list resources.${id}, but: ${routes.map((route) => `Paid route ${route} has no price hint`).join(', ')}; ` +
-  'price it in USDC, which is shown as USD: TUSD is no currency of three letters';
+  'price it in the canonical USDC of a public network, which is shown as USD: TUSD is no currency of three letters';
 
 const refused = (why: string): string => `WARN would refuse resources.price_list: ${why}`;
 /** Listings that tell this, and pass the other resource. */

@@ -86,6 +86,32 @@ describe('acg pay before a strange seller', () => {
     assert.deepEqual([accepted.amount, authorization.value, authorization.to], ['10000', '10000', PAYEE]);
   });
 
+  it('pays on the network that is named, and names the others where that has too little money', async () => {
+    const local = asking();
+    const base = asking({ network: 'eip155:84532', asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e' });
+    const both = { ...local, accepts: [...local.accepts, ...base.accepts] };
+    const answer = challenged(both, { error: { message: 'Refused: insufficient_funds.' } });
+    const env = { ACG_PAY_KEY: generatePrivateKey() };
+    for (const [network, paid, other] of [
+      ['base-sepolia', 'eip155:84532', 'eip155:31337'],
+      ['eip155:31337', 'eip155:31337', 'eip155:84532'],
+    ] as const) {
+      const { code, errors, proofs } = await before(answer, ['--yes', '--network', network], env);
+      assert.equal(code, 1);
+      assert.deepEqual(
+        proofs.map((proof) => decodePaymentSignatureHeader(proof).accepted.network),
+        [paid],
+      );
+      assert.match(errors, new RegExp(`Nothing was paid. It is also offered on ${other}; choose with --network.\n$`));
+    }
+    const { code, errors, proofs } = await before(answer, ['--yes', '--network', 'polygon'], env);
+    assert.deepEqual([code, proofs], [1, []]);
+    assert.match(
+      errors,
+      /offered on eip155:137 can be paid .*; offered: exact \w+ on eip155:31337, exact \w+ on eip155:84532\n$/,
+    );
+  });
+
   it('sends the same proof under the same key while the seller is busy', async () => {
     const { code, proofs, keys } = await before((exchange, got) => {
       if (got.length === 0) challenged(asking())(exchange);

@@ -386,7 +386,7 @@ function derivePricing(
     const other = same && priceIn(same)?.currency;
     problems.add(
       price.currencyAt,
-      other === undefined ? currencyProblem(offered) : `is ${other} of ${same?.at} by another name; keep one`,
+      other === undefined ? currencyProblem(price, offered) : `is ${other} of ${same?.at} by another name; keep one`,
     );
     units(price, preferred);
   }
@@ -446,10 +446,12 @@ function unitsOf(
 }
 
 /** Names the accepted currencies, and the setting for another name of the token. */
-function currencyProblem(offered: readonly PriceAsset[]): string {
+function currencyProblem({ at, currencyAt }: WrittenPrice, offered: readonly PriceAsset[]): string {
   const [first, ...others] = new Set(offered.flatMap(({ currencies }) => currencies));
-  const names = `must be ${[first, ...others].map((name) => `"${name}"`).join(' or ')}`;
-  return others.length > 0 ? names : `${names}, or set ${offered[0]?.at}.currency to what prices call this token`;
+  const names = `${at === currencyAt ? 'the key ' : ''}must be ${[first, ...others].map((name) => `"${name}"`).join(' or ')}`;
+  return others.length > 0
+    ? `${names}: no offered entry of payments.x402 has another one`
+    : `${names}, or set ${offered[0]?.at}.currency to what prices call this token`;
 }
 
 /**
