@@ -261,6 +261,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'config/sections',
     'crypto',
     'events',
+    'payments/pricing',
     'payments/x402/wire',
     'problems',
     'resources',
