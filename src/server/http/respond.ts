@@ -260,7 +260,9 @@ const PROOFS = ['payment-signature', 'x-payment'] as const;
  */
 export function acceptsPage(headers: IncomingHttpHeaders): boolean {
   const { accept } = headers;
-  if (accept === undefined || PROOFS.some((name) => headers[name] !== undefined)) return false;
+  // Most programs name no HTML, and few of their headers need to be read in parts.
+  if (accept === undefined || !/text\/html/i.test(accept)) return false;
+  if (PROOFS.some((name) => headers[name] !== undefined)) return false;
   const named = new Map((accept.match(ELEMENT) ?? []).map(readElement));
   return (named.get('text/html') ?? 0) > 0 && (named.get('application/json') ?? 0) === 0;
 }
