@@ -11,7 +11,7 @@ import { type InputPrice, priceOfInput } from '../../payments/pricing/by-input.t
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
-import { needsMandate } from '../../payments/x402/wire/challenge.ts';
+import { type ChallengeTemplate, needsMandate } from '../../payments/x402/wire/challenge.ts';
 import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
 import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
 import { VALID_BEFORE_EXCESS_SECONDS, VALID_BEFORE_MARGIN_SECONDS } from '../../payments/x402/wire/proof.ts';
@@ -121,13 +121,9 @@ export function requirePayment(
   journal.flush();
   const template = offer.challenge;
   const expiresAt = new Date(Date.now() + template.lastsSeconds * 1_000).toISOString();
-  const [first, ...others] = template.shown;
   const authorization =
     mandates !== undefined && call.stage !== 'resolved' && needsMandate(call.resource)
-      ? mandates.challenge(
-          paidPurchase(call, first),
-          others.map((other) => paidPurchase(call, other)),
-        )
+      ? checkouts(mandates, call, template.shown)
       : undefined;
   const facts = {
     requestId,
@@ -150,6 +146,17 @@ export function requirePayment(
     phase === 'settle'
       ? refusedResponse(call.stage === 'proven' ? call.agreed : offer, requestId, reason, transaction)
       : undefined,
+  );
+}
+
+function checkouts(
+  mandates: MandateService,
+  call: PreparedCall | ProvenCall,
+  [first, ...others]: ChallengeTemplate['shown'],
+): string {
+  return mandates.challenge(
+    paidPurchase(call, first),
+    others.map((other) => paidPurchase(call, other)),
   );
 }
 
