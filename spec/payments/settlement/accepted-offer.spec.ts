@@ -56,10 +56,11 @@ function taken(
   present: Offer,
   { bind = OWN, echoes = true, replaced = createReplacedOffers(), laterMs = 0 } = {},
 ) {
+  const buyerToken = echoes ? made.issueToken(OWN) : undefined;
   clock.nowMs = START + laterMs;
   const asked = {
     accepted: inEntry(made, entry),
-    buyerToken: echoes ? made.issueToken(OWN) : undefined,
+    buyerToken,
     bind: () => bind,
     nowMs: clock.nowMs,
   };
@@ -95,6 +96,14 @@ describe('the offer that a proof accepts', () => {
     assert.equal(taken(of(), 0, dear, { ...bare, laterMs: 120_000 }).paid, true);
     assert.equal(taken(of(), 0, dear, { ...bare, laterMs: 120_001 }).paid, false);
     assert.equal(taken(of(), 1, dear, { ...bare, laterMs: 3_600_000 }).paid, true);
+  });
+
+  it('lasts for its own time with a token too, whose time is that of the first asset', () => {
+    const made = of({ offered: [1, 0] });
+    const present = of({ units: 20_000n, offered: [1, 0] });
+    assert.equal(taken(made, 0, present, { laterMs: 120_000 }).paid, true);
+    assert.equal(taken(made, 0, present, { laterMs: 122_000 }).paid, false);
+    assert.equal(taken(made, 1, present, { laterMs: 122_000 }).paid, true);
   });
 
   it('in an asset that is not offered now is over, at its price or the one that its token shows', () => {

@@ -68,16 +68,21 @@ function termsOf(offer: Offered): readonly Offered[] {
   return [offer, ...offer.others].flatMap((one) => [one, one.upfront ?? []].flat());
 }
 
-/** A copy that keeps nothing of its configuration alive. */
-function plain({ upfront, others, ended, ...offer }: Offered): Offered {
+/**
+ * The terms of an offer by themselves: a spread would also make its challenge, and a kept offer
+ * would keep its configuration alive.
+ */
+function bare(offer: Offered): Offered {
   const { entry, decimals, requirements, amount, currency, resourceUrl, inPlace, leastSeconds, followsInput } = offer;
-  return {
-    ...{ entry, decimals, requirements, amount, currency, resourceUrl, inPlace, followsInput },
-    ...(leastSeconds === undefined ? {} : { leastSeconds }),
-    ...(upfront === undefined ? {} : { upfront: plain(upfront) }),
-    others: others.map(plain),
-    ended: ended?.map(plain),
-  };
+  const least = leastSeconds === undefined ? {} : { leastSeconds };
+  return { entry, decimals, requirements, amount, currency, resourceUrl, inPlace, followsInput, ...least, others: [] };
+}
+
+/** A copy with the offers that belong to it. */
+function plain(offer: Offered): Offered {
+  const { upfront, others, ended } = offer;
+  const first = upfront === undefined ? {} : { upfront: plain(upfront) };
+  return { ...bare(offer), ...first, others: others.map(plain), ended: ended?.map(plain) };
 }
 
 /** A token, and the way in which the offers that it was read with name its price. */
@@ -146,12 +151,12 @@ export function createAcceptedOffers(tokens: Pick<BuyerTokens, 'read'>, replaced
       if (offer === undefined) return { ...notOffered(present, accepted), token };
       const { requirements } = offer;
       const isShown = shown !== undefined && sameFlow(requirements, accepted) && isFor(shown, bind);
-      const until = isShown ? shown.token.offeredUntilMs : undefined;
+      const until = isShown ? untilOf(shown, accepted) : undefined;
       if (until === undefined)
         return isEnded ? { ...notOffered(present, accepted), token } : { agreed: offer, over: false, token };
       const { amount, maxTimeoutSeconds } = accepted;
       const agreed = {
-        ...offer,
+        ...bare(offer),
         requirements: { ...requirements, amount, maxTimeoutSeconds },
         amount: formatAmount(BigInt(amount), offer.decimals),
       };
@@ -164,7 +169,7 @@ export function createAcceptedOffers(tokens: Pick<BuyerTokens, 'read'>, replaced
     priceShown(lowest: Offered, asked: Asked): bigint | undefined {
       const shown = shownTo(lowest, asked);
       if (shown === undefined || !isFor(shown, asked.bind)) return undefined;
-      if ((shown.token.offeredUntilMs ?? 0) <= asked.nowMs) return undefined;
+      if ((untilOf(shown, asked.accepted) ?? 0) <= asked.nowMs) return undefined;
       return rescaled(BigInt(shown.terms.units), shown.named.decimals, lowest.decimals);
     },
   };
@@ -180,8 +185,17 @@ function* namings(offer: Offered): Generator<Offered> {
   for (const followsInput of [offer.followsInput, !offer.followsInput])
     for (const first of all) {
       const isAsItIs = first === offer && followsInput === offer.followsInput && ended.length === 0;
-      yield isAsItIs ? offer : { ...first, followsInput, others: all.filter((one) => one !== first) };
+      yield isAsItIs ? offer : { ...bare(first), followsInput, others: all.filter((one) => one !== first) };
     }
+}
+
+/**
+ * The end of the offer that a token shows, Unix milliseconds. The token has the time of the first
+ * asset, and the accepted one may have a shorter one.
+ */
+function untilOf({ token, terms }: Shown, { maxTimeoutSeconds }: Terms): number | undefined {
+  const shorter = Math.max(0, terms.maxTimeoutSeconds - maxTimeoutSeconds);
+  return token.offeredUntilMs === undefined ? undefined : token.offeredUntilMs - shorter * 1_000;
 }
 
 /** Whether a 402 was made for what is bought, where its price follows the input. */

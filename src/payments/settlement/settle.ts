@@ -327,14 +327,15 @@ class SettlementAttempt {
     return this.#shared.slots(record.network).within(record.payer.toLowerCase(), step);
   }
 
-  #begin(record: PaymentRecord): Promise<StepResult> {
+  /** `against`: the reason for which no call may be worked for now. */
+  #begin(record: PaymentRecord, against?: string): Promise<StepResult> {
     if (unreadable(record)) return this.#giveUp(record, { kind: 'unavailable', cause: UNREADABLE });
     // A verdict that exists is used without its buyer: it answers the copies too.
     if (this.#verdict === undefined && !this.#buyerIsHere()) return this.#giveUp(record, { kind: 'gone' });
     if (isUnderOtherMandate(record, this.#request.terms)) return this.#giveUp(record, { kind: 'in_flight' });
     // A faulty proof comes here when a record had to answer it, and that record is gone or the
     // store may have lost it.
-    const refusal = this.#request.refusal ?? tooLate(record, this.#request.work?.leastSeconds);
+    const refusal = this.#request.refusal ?? against ?? tooLate(record, this.#request.work?.leastSeconds);
     if (refusal === NEVER_ANEW) return this.#refuse(record, refusal, false);
     return refusal === undefined ? this.#verify(record) : this.#checkStoreLoss(record, refusal, 'late');
   }
@@ -370,7 +371,10 @@ class SettlementAttempt {
     const atMostMs = SETTLEMENT_BOUND_MS + this.#request.backendTimeoutMs;
     const place = await this.#parts.unpaidWork.enter({ payId, payer, resourceId, network, atMostMs });
     if (place === 'crowded') return this.#giveUp(record, CROWDED);
-    if (place === 'exhausted') return this.#checkStoreLoss(record, SOLD_OTHERWISE, 'late');
+    if (place === 'exhausted') {
+      const refused = await this.#inSlot(record, () => this.#begin(record, SOLD_OTHERWISE));
+      return refused ?? this.#giveUp(record, CROWDED);
+    }
     let result: StepResult | undefined;
     try {
       result = await this.#begin(record);

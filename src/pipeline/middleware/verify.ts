@@ -4,7 +4,6 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/ap2/verify.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
-import { SOLD_OTHERWISE } from '../../payments/settlement/settlement-request.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
 import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
@@ -14,14 +13,6 @@ import type { NoteProof } from '../../server/limits/load-shedder.ts';
 import { advanceCall, callAt } from '../call.ts';
 import { oneKey, PendingRefusal, unanswered } from '../collecting.ts';
 import { requirePayment, type Selling } from './challenge.ts';
-
-/** @throws PendingRefusal with the reason of terms that are not offered now */
-function refusedUnpriced(error: unknown): never {
-  if (!(error instanceof GatewayError)) throw error;
-  throw new PendingRefusal(() => {
-    throw error;
-  }, SOLD_OTHERWISE);
-}
 
 /** Nothing is written and no money moves here. */
 export function verify(
@@ -44,9 +35,8 @@ export function verify(
         shown = verifier.priceShown(call.proof, lowest, bind);
         return shown;
       });
-    // The price is part of the terms; work that was done for the old ones is paid at those.
     const lowest = selling.offer(id);
-    const offer = lowest.byInput === undefined ? lowest : await priced().catch(refusedUnpriced);
+    const offer = lowest.byInput === undefined ? lowest : await priced();
     const verdict = await verifier.verify(call.proof, offer, networkOf(req), bind);
     if (verdict.kind === 'refused') {
       // A quote ends with its 402: the next one has the present price, not the one that was shown.
