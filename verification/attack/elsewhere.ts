@@ -101,10 +101,10 @@ export const ELSEWHERE: Readonly<Record<string, readonly (readonly [rows: string
     ['X20', 'refuses ${JSON.stringify(text.slice(0, 20))} with ${decimals} decimals as ${reason}'],
     ['X20', 'reads any text as a second parser does, or refuses it'],
   ],
-  'spec/payments/settlement/verifier.spec.ts': [
-    ['X7', 'without the token is refused by every other process'],
-    ['X5 X7', '${how} is refused'],
+  'spec/payments/settlement/accepted-offer.spec.ts': [
+    ['X7', 'of before is refused without its token by a process that never made it'],
   ],
+  'spec/payments/settlement/verifier.spec.ts': [['X5 X7', '${how} is refused']],
   'spec/payments/x402/create-rail.spec.ts': [
     ['X10', 'lets no facilitator overrule a local check, and does not even ask it'],
   ],

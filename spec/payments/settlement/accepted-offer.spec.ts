@@ -79,6 +79,9 @@ describe('the offer that a proof accepts', () => {
 
   it('of before is accepted on any process by its token, in each asset of its currency', () => {
     for (const entry of [0, 1]) assert.deepEqual(taken(of(), entry, dear), { paid: true, over: false, mine: true });
+  });
+
+  it('of before is refused without its token by a process that never made it', () => {
     assert.equal(taken(of(), 0, dear, { echoes: false }).paid, false);
   });
 
