@@ -121,7 +121,7 @@ export function openPayments(parts: PaymentParts) {
   const replaced = createReplacedOffers();
   const reconciler = openReconciler(parts, settler, leases);
   const accepting = settlementGate(parts);
-  const assets = [x402, ...inUse.config.alternatives];
+  const assets = entriesIn(inUse.config);
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
     /** Makes the parts of one configuration for the middleware; undefined without buyer tokens. */

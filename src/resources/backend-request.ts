@@ -7,6 +7,7 @@ import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { BackendRequest } from '../backend/backend-exchange.ts';
 import type { InputProblem } from '../errors.ts';
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
+import { pointerNames } from '../payments/pricing/by-input.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/linear.ts';
 import type { Resource } from './resource.ts';
 import type { Validators } from './schemas/ajv.ts';
@@ -316,8 +317,7 @@ function bounded(text: string): string {
 export function pathOf(pointer: string, input: Json): string {
   let path = '$';
   let value: Json | undefined = input;
-  for (const token of pointer.split('/').slice(1)) {
-    const name = token.replaceAll('~1', '/').replaceAll('~0', '~');
+  for (const name of pointerNames(pointer)) {
     if (Array.isArray(value)) {
       path = instancePath(path, Number(name));
       value = (value as readonly Json[])[Number(name)];

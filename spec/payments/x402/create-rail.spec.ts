@@ -9,6 +9,7 @@ import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import { type Chain as LocalChain, startChain } from '../../../tools/local-world/chain.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
 import {
+  entryOf,
   freshAccount,
   freshAddress,
   genuineProof,
@@ -40,21 +41,10 @@ describe('opening the rail', () => {
     await local.stop();
   });
 
-  const config = (changes: Partial<X402Config> = {}): X402Config => ({
-    ...terms,
-    currencies: ['Test USD'],
-    offered: true,
-    mode: 'local',
-    rpcUrls: [local.rpcUrl],
-    facilitator: { mode: 'local', privateKey: local.relayerKey },
-    confirm: 'receipt',
-    confirmations: 1,
-    buyerTokenSecrets: [],
-    keepAnswerSeconds: 60,
-    payToExclusive: true,
-    onStoreLoss: 'deliver',
-    ...changes,
-  });
+  const config = (changes: Partial<X402Config> = {}): X402Config => {
+    const facilitator = { mode: 'local', privateKey: local.relayerKey } as const;
+    return entryOf(terms, { rpcUrls: [local.rpcUrl], facilitator, ...changes });
+  };
 
   it('gives a rail that examines, settles and is ready', async () => {
     const rail = await createRail(config(), silentLog);

@@ -6,24 +6,9 @@ import { createRails } from '../../../src/payments/x402/create-rails.ts';
 import type { Examination } from '../../../src/payments/x402/verify/verify.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/proof.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
-import { freshAccount, genuineProof, offerFor, payloadFor, RESOURCE_URL, termsFor } from './signing.ts';
+import { entryOf, freshAccount, genuineProof, offerFor, payloadFor, RESOURCE_URL, termsFor } from './signing.ts';
 
 const silentLog = { info: () => undefined, warn: () => undefined };
-
-const entryOf = (terms: ReturnType<typeof termsFor>): X402Config => ({
-  ...terms,
-  mode: 'local',
-  currencies: ['TUSD'],
-  offered: true,
-  rpcUrls: [],
-  facilitator: { mode: 'remote', url: 'http://127.0.0.1:9', auth: { type: 'none' }, fallbacks: [] },
-  confirm: 'receipt',
-  confirmations: 1,
-  buyerTokenSecrets: [],
-  keepAnswerSeconds: 60,
-  payToExclusive: true,
-  onStoreLoss: 'deliver',
-});
 
 describe('the choice among rails', () => {
   const [base, polygon] = [termsFor(undefined, 8453), termsFor(undefined, 137)];

@@ -76,6 +76,25 @@ export function termsFor(
   };
 }
 
+/** An entry of `payments.x402` with these terms, behind a facilitator that does not answer. */
+export function entryOf(terms: Terms, changes: Partial<X402Config> = {}): X402Config {
+  return {
+    ...terms,
+    mode: 'local',
+    currencies: [terms.assetName],
+    offered: true,
+    rpcUrls: [],
+    facilitator: { mode: 'remote', url: 'http://127.0.0.1:9', auth: { type: 'none' }, fallbacks: [] },
+    confirm: 'receipt',
+    confirmations: 1,
+    buyerTokenSecrets: [],
+    keepAnswerSeconds: 60,
+    payToExclusive: true,
+    onStoreLoss: 'deliver',
+    ...changes,
+  };
+}
+
 export function offerFor(terms: Terms): PaymentRequirements {
   return requirementsFor(PRICE_UNITS, undefined, terms);
 }

@@ -101,8 +101,8 @@ interface RefusedProof {
 export interface ProofVerifier {
   /**
    * `offer`: the present one. `network`: where the call came from; questions about the signature
-   * count against its budget. `bind`: SHA-256 hex of what is bought; a token that is bound to
-   * something else shows no offer.
+   * count against its budget. `bind`: SHA-256 hex of what is bought; a token shows a
+   * price that follows the input for this alone.
    */
   verify(carried: CarriedProof, offer: Offered, network: string, bind: () => string): Promise<ProofVerdict>;
   /**

@@ -3,7 +3,7 @@
  * envelope around it, serialised once, so that a challenge costs one concatenation.
  */
 
-import type { Pricing } from '../../pricing/amount.ts';
+import { type Pricing, priceText } from '../../pricing/amount.ts';
 import { NAME_CHARACTERS, TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
 import { BAZAAR, BUYER_TOKEN, encodeHeaderText, PAYMENT_IDENTIFIER } from './proof.ts';
 import type { X402Config } from './settings.ts';
@@ -253,8 +253,7 @@ function withError(document: string, error: string): string {
 function messageOf(resource: PricedResource, shown: AllAccepts): string {
   const { id, name, isLowest = false } = resource;
   const mandate = needsMandate(resource) ? MANDATE_TOO : '';
-  const prices = new Set(shown.map(({ amount, currency }) => `${amount} ${currency}`));
-  const price = `${isLowest ? 'at least ' : ''}${[...prices].join(' or ')}`;
+  const price = `${isLowest ? 'at least ' : ''}${priceText(shown)}`;
   const follows = isLowest ? ' This is the lowest price: each input has its own.' : '';
   return `Payment of ${price} is required for ${name} (${id}).${follows}${mandate}`;
 }
