@@ -201,6 +201,7 @@ for (const [witness, x402] of Object.entries(WITNESSES))
       const fires = Array.from({ length: CONNECTIONS }, fire);
       const slowest: number[] = [];
       const bought: string[] = [];
+      let delivered = 0;
       try {
         while (sent < CONNECTIONS) await new Promise((resolve) => setTimeout(resolve, 5));
         for (let n = 0; n < PURCHASES; n += 1) {
@@ -211,6 +212,8 @@ for (const [witness, x402] of Object.entries(WITNESSES))
           const { outcome, everything } = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof });
           const tookMs = performance.now() - begun;
           slowest.push(tookMs);
+          // One that comes late was paid too.
+          if (outcome === 'delivered') delivered += 1;
           bought.push(
             outcome === 'delivered' && tookMs <= WITHIN_MS ? outcome : `${Math.round(tookMs)} ms ${everything}`,
           );
@@ -221,7 +224,13 @@ for (const [witness, x402] of Object.entries(WITNESSES))
       }
       const good = bought.filter((outcome) => outcome === 'delivered');
       const figures = `${good.length} of ${PURCHASES} bought, slowest ${Math.round(Math.max(...slowest))} ms, ${sent} garbage`;
-      return { good: good.length, failed: bought.filter((outcome) => outcome !== 'delivered'), figures, seen };
+      return {
+        good: good.length,
+        delivered,
+        failed: bought.filter((outcome) => outcome !== 'delivered'),
+        figures,
+        seen,
+      };
     };
 
     attack(
@@ -230,11 +239,12 @@ for (const [witness, x402] of Object.entries(WITNESSES))
       async (context) => {
         const before = facilitator.calls.length;
         const victim = await createBuyer(testbed.chain);
-        const { good, failed, figures, seen } = await underFire(victim.address, victim.pay);
+        const { good, delivered, failed, figures, seen } = await underFire(victim.address, victim.pay);
         context.diagnostic(`${figures}; ${JSON.stringify([...seen])}`);
         assert.ok(good >= AT_LEAST, failed.join('\n'));
         const asked = facilitator.calls.slice(before).filter(({ path }) => path !== '/supported');
-        if (witness !== 'the facilitator alone') assert.equal(asked.length, 2 * good, 'for garbage it is not asked');
+        if (witness !== 'the facilitator alone')
+          assert.equal(asked.length, 2 * delivered, 'for garbage it is not asked');
       },
       { timeout: 120_000 },
     );
