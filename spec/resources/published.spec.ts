@@ -31,7 +31,7 @@ interface Operation {
   }[];
   readonly requestBody?: {
     readonly required: boolean;
-    readonly content: Readonly<Record<string, { readonly schema: object }>>;
+    readonly content: Readonly<Record<string, { readonly schema: object; readonly example?: object }>>;
   };
   readonly responses: Readonly<Record<string, object>>;
   readonly 'x-payment-info'?: object;
@@ -124,32 +124,38 @@ describe('the OpenAPI document', () => {
         city: TEXT,
         days: { type: 'array', items: { type: 'integer' }, maxItems: 3 },
       },
+      [`${R}.report.bazaar`]: { example: { city: 'Bern', days: [1, 2] } },
     });
     const { get } = paths['/reports/{city}'] ?? assert.fail();
     assert.deepEqual(get?.parameters, [
-      { name: 'city', in: 'path', required: true, schema: TEXT },
+      { name: 'city', in: 'path', required: true, schema: TEXT, example: 'Bern' },
       { name: 'format', in: 'query', required: true, schema: { const: 'json' } },
       {
         name: 'days',
         in: 'query',
         required: false,
         schema: { type: 'array', items: { type: 'integer' }, maxItems: 3 },
+        example: [1, 2],
       },
     ]);
     assert.deepEqual([get?.operationId, get?.requestBody], ['report.origin', undefined]);
-    assert.ok(paths['/api/resources/report/invoke']?.['post']);
+    const { post } = paths['/api/resources/report/invoke'] ?? assert.fail();
+    assert.deepEqual(post?.requestBody?.content['application/json']?.example, { city: 'Bern', days: [1, 2] });
   });
 
   it('has in place what goes into the body without what the path holds', async () => {
     const inputSchema = { type: 'object', properties: { id: TEXT, note: TEXT }, required: ['id', 'note'] };
     const { paths } = await described({
-      [`${R}.thing`]: resource({ inputSchema, expose: ['origin'], backend: { method: 'PUT', path: '/things/{id}' } }),
+      [`${R}.thing`]: resource({
+        ...{ inputSchema, expose: ['origin'], backend: { method: 'PUT', path: '/things/{id}' } },
+        ...{ pricing: { type: 'fixed', amount: '0.01', currency: 'USDC' }, payments: ['x402'] },
+        bazaar: { example: { id: '7', note: 'new' } },
+      }),
     });
     const { put } = paths['/things/{id}'] ?? assert.fail();
-    assert.partialDeepStrictEqual(put?.requestBody?.content['application/json']?.schema, {
-      required: ['note'],
-      properties: { note: TEXT },
-    });
+    const { schema, example } = put?.requestBody?.content['application/json'] ?? assert.fail();
+    assert.partialDeepStrictEqual(schema, { required: ['note'], properties: { note: TEXT } });
+    assert.deepEqual(example, { note: 'new' });
     assert.equal(put?.operationId, 'thing');
     assert.equal(paths['/api/resources/thing/invoke'], undefined);
   });

@@ -13,7 +13,7 @@ import { carriesBody, queryProperties } from './backend-request.ts';
 import { describedWithPrice, type ListedResource } from './listing.ts';
 import type { CatalogueSettings, ResourceConfig } from './settings.ts';
 import { type StaticDocument, staticDocument, staticText } from './static-document.ts';
-import { type PathTemplate, pathShape, readTemplate, templateParameters } from './url-template.ts';
+import { pathShape, readTemplate, templateParameters } from './url-template.ts';
 
 /** Paths of the documents, by their names in `publish` of the configuration. */
 export const PUBLISHED = {
@@ -85,7 +85,7 @@ function pathsOf(all: readonly Described[], settings: CatalogueSettings): Paths 
         post: {
           ...common,
           operationId: listed.id,
-          requestBody: jsonBody(listed.inputSchema, schemaUrl(listed.id, settings)),
+          requestBody: jsonBody(listed.inputSchema, schemaUrl(listed.id, settings), config.bazaar?.example),
         },
       };
     const inPlace = listed.address === undefined ? undefined : inPlaceOf(listed, config, settings, named);
@@ -151,7 +151,7 @@ interface InPlace {
 /** The operation at the backend's own address; undefined for a template that has none. */
 function inPlaceOf(
   { id, address = '', inputSchema }: ListedResource,
-  { backend }: ResourceConfig,
+  { backend, bazaar }: ResourceConfig,
   settings: CatalogueSettings,
   named: Map<string, string>,
 ): InPlace | undefined {
@@ -163,11 +163,14 @@ function inPlaceOf(
   named.set(pathShape(own), path);
   const properties = isObject(inputSchema['properties']) ? inputSchema['properties'] : {};
   const names = templateParameters(path);
+  /** What a caller tries first: checks of listings fill paths and bodies with it. */
+  const example = bazaar?.example ?? {};
   const inPath = template.parameters.map((name, place) =>
-    parameter(names[place] ?? name, 'path', schemaOf(properties, name), true),
+    parameter(names[place] ?? name, 'path', schemaOf(properties, name), true, example[name]),
   );
   const queried = queryProperties(backend, template, Object.keys(properties));
   const required = Array.isArray(inputSchema['required']) ? inputSchema['required'] : [];
+  const beside = new Set([...template.parameters, ...queried]);
   return {
     path,
     parameters: [
@@ -175,40 +178,45 @@ function inPlaceOf(
       ...[...new URLSearchParams(template.query)].map(([name, value]) =>
         parameter(name, 'query', { const: value }, true),
       ),
-      ...queried.map((name) => parameter(name, 'query', schemaOf(properties, name), required.includes(name))),
+      ...queried.map((name) =>
+        parameter(name, 'query', schemaOf(properties, name), required.includes(name), example[name]),
+      ),
     ],
     requestBody: carriesBody(backend.method)
-      ? jsonBody(withoutMembers(inputSchema, bodyless(template, queried)), `${schemaUrl(id, settings)}/body`)
+      ? jsonBody(
+          schemaOfBody(inputSchema, beside),
+          `${schemaUrl(id, settings)}/body`,
+          bazaar && without(beside, bazaar.example),
+        )
       : undefined,
   };
-}
-
-function bodyless({ parameters }: PathTemplate, queried: readonly string[]): ReadonlySet<string> {
-  return new Set([...parameters, ...queried]);
 }
 
 function schemaOf(properties: JsonObject, name: string): Json {
   return properties[name] ?? {};
 }
 
-function parameter(name: string, where: 'path' | 'query', schema: Json, required: boolean): JsonObject {
-  return { name, in: where, required, schema };
+function parameter(name: string, where: 'path' | 'query', schema: Json, required: boolean, example?: Json): JsonObject {
+  return { name, in: where, required, schema, ...(example === undefined ? {} : { example }) };
 }
 
 /** An input schema without the members that path and query hold. */
-function withoutMembers(schema: JsonObject, gone: ReadonlySet<string>): JsonObject {
-  if (gone.size === 0) return schema;
+function schemaOfBody(schema: JsonObject, beside: ReadonlySet<string>): JsonObject {
+  if (beside.size === 0) return schema;
   const { properties, required, ...rest } = schema;
-  const kept = isObject(properties)
-    ? { properties: Object.fromEntries(Object.entries(properties).filter(([name]) => !gone.has(name))) }
-    : {};
-  const still = Array.isArray(required) ? required.filter((name) => typeof name !== 'string' || !gone.has(name)) : [];
+  const kept = isObject(properties) ? { properties: without(beside, properties) } : {};
+  const still = Array.isArray(required) ? required.filter((name) => typeof name !== 'string' || !beside.has(name)) : [];
   return { ...rest, ...kept, ...(still.length === 0 ? {} : { required: still }) };
 }
 
-function jsonBody(schema: JsonObject, url: string): JsonObject {
+function without(names: ReadonlySet<string>, members: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(members).filter(([name]) => !names.has(name)));
+}
+
+function jsonBody(schema: JsonObject, url: string, example: JsonObject | undefined): JsonObject {
   const required = Array.isArray(schema['required']) && schema['required'].length > 0;
-  return { required, content: { 'application/json': { schema: embedded(schema, url) } } };
+  const content = { schema: embedded(schema, url), ...(example === undefined ? {} : { example }) };
+  return { required, content: { 'application/json': content } };
 }
 
 /** A schema whose references begin at its own root, not at the document's, gets a name. */

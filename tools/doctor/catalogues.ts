@@ -32,7 +32,7 @@ import { memberPath } from '../../src/problems/problem.ts';
 import type { Catalogue } from '../../src/resources/catalogue.ts';
 import { PUBLISHED } from '../../src/resources/published.ts';
 import type { ResourceConfig } from '../../src/resources/settings.ts';
-import { pathShape } from '../../src/resources/url-template.ts';
+import { pathShape, templateParameters } from '../../src/resources/url-template.ts';
 
 /** Most resources whose 402 is asked for, the first of the configuration. */
 const MOST_ASKED = 100;
@@ -191,14 +191,28 @@ function ofMpp(config: GatewayConfig, { offers, openApi, hasLlms }: Answers): re
       ),
     );
     if (own.length === 0) return [NOT_DESCRIBED];
-    return describedFaults({ ...openApi, paths: Object.fromEntries(own) }).map(({ message, path, severity }) =>
-      objection(`${path}: ${message}`, severity, LOOK),
-    );
+    const faults = describedFaults({ ...openApi, paths: Object.fromEntries(own) });
+    return [
+      ...faults.map(({ message, path, severity }) => objection(`${path}: ${message}`, severity, LOOK)),
+      // Its requests fill a path with examples and defaults alone.
+      ...(resource.bazaar === undefined && hasBarePath(resource)
+        ? [{ text: 'it has no values for the path of its address', remedy: exampleFor(resource) }]
+        : []),
+    ];
   };
   const told = judged(offers, objectionsTo, 'would list as x402, without an MPP challenge,');
   return hasLlms
     ? told
     : [...told, warned(`suggests a text for models: there is no ${PUBLISHED.llms}`, 'add llms to publish')];
+}
+
+/** Whether the path of its address has a parameter without a default. */
+function hasBarePath({ address = '', inputSchema = {} }: ResourceConfig): boolean {
+  const properties = isObject(inputSchema['properties']) ? inputSchema['properties'] : {};
+  return templateParameters(address).some((name) => {
+    const schema = properties[name];
+    return !isObject(schema) || schema['default'] === undefined;
+  });
 }
 
 const LOOK = 'look at what it names';
