@@ -3,7 +3,6 @@ import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http';
 import { startAnvil } from '../../tools/local-world/anvil.ts';
 import { startChain } from '../../tools/local-world/chain.ts';
 import { termsFor } from '../payments/x402/signing.ts';
@@ -14,13 +13,12 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { scrape } from '../telemetry/scrape.ts';
 import { bring, failure } from './bring.ts';
 import { trusting } from './mandate-seller.ts';
+import { decode } from './proofs.ts';
 import {
-  type Asked,
   CITY,
   FAR_CHAIN_ID,
   type FarBuyer,
   mandateFor,
-  moves,
   openTwoChains,
   priceOf,
   RESOURCE,
@@ -75,15 +73,21 @@ const WELL = '200 [{"name":"x402","status":"pass"}]';
 const WARNS = '200 [{"name":"x402","status":"warn","detail":"payment-provider-degraded"}]';
 const FAILS = '503 [{"name":"x402","status":"fail","detail":"payment-provider-unreachable"}]';
 
-/** Waits until readiness is this. @returns how long that took, milliseconds */
-async function ready(expected: string): Promise<number> {
-  const since = performance.now();
+/** Waits until readiness is this. */
+async function ready(expected: string): Promise<void> {
   await until(`readiness is ${expected}`, async () => {
     const answer = await fetch(`${stand.gateway.url}/ready`);
     const { paymentProviders } = (await answer.json()) as { readonly paymentProviders: unknown };
     return `${answer.status} ${JSON.stringify(paymentProviders)}` === expected;
   });
-  return performance.now() - since;
+}
+
+/** Waits until all is offered again, which may not take long. */
+async function isBack(): Promise<void> {
+  const since = performance.now();
+  await ready(WELL);
+  assert.ok(performance.now() - since < BACK_WITHIN_MS);
+  assert.deepEqual(await offered(), [NEAR, FAR, FAR]);
 }
 
 /** The networks of `accepts`, and the one that the envelope shows. */
@@ -93,48 +97,36 @@ async function offered(): Promise<readonly string[]> {
   return envelope.accepts.map((offer) => offer.network);
 }
 
-/** A proof of the official client for offer `at` of a 402. */
-async function proofOf({ payment }: Asked, at: number): Promise<string> {
-  return encodePaymentSignatureHeader(await buyer.pay(payment.envelope, at));
-}
-
 const pay = (proof: string) => bring(stand.gateway, RESOURCE, CITY, { proof });
 
 describe('a chain that is dead', () => {
   it('leaves accepts while the other sells on, as log and metrics show, and is back in ten seconds with its proofs', async () => {
-    const proof = await proofOf(await stand.ask(), 1);
-    await loseFar();
-    await ready(WARNS);
-    assert.deepEqual(await offered(), [NEAR]);
-    const answer = await pay(proof);
-    failure(answer, 503, 'PAYMENT_PROVIDER_UNAVAILABLE');
-    const { near, gateway } = stand;
-    const isLost = (line: string) => line.includes('is unreachable');
-    assert.deepEqual(
-      gateway.logLines.filter(isLost).map((line) => JSON.parse(line).network),
-      [FAR, FAR],
-    );
-    const income = () => near.balanceOf(stand.places[0]?.payTo ?? '');
-    const [had, earned] = [await near.balanceOf(buyer.account.address), await income()];
-    assert.equal((await pay(await proofOf(await stand.ask(), 0))).status, 200);
-    assert.deepEqual(
-      [had - (await near.balanceOf(buyer.account.address)), (await income()) - earned],
-      [10_000n, 10_000n],
-    );
-    const series = await scrape(gateway.managementUrl);
-    for (const [network, settled] of [
-      [NEAR, 1],
-      [FAR, 0],
-    ] as const) {
-      assert.equal(series.get(`acg_rail_seconds_count{operation="settle",network="${network}"}`), settled);
-      assert.equal(series.get(`acg_chain_fault{network="${network}",cause="clock"}`), 0);
-      assert.ok(series.has(`acg_chain_head_age_seconds{network="${network}"}`));
-    }
-    assert.ok((series.get(`acg_relayer_transfers_left{network="${NEAR}"}`) ?? 0) > 0);
-    await restartFar();
-    assert.ok((await ready(WELL)) < BACK_WITHIN_MS);
-    assert.deepEqual(await offered(), [NEAR, FAR, FAR]);
-    await moves(stand, buyer, priceOf(1), async () => assert.equal((await pay(proof)).status, 200));
+    const proof = await buyer.pay((await stand.ask()).payment.envelope, 1);
+    await buyer.moves([10_000n, 10_000n, 0n], async () => {
+      await loseFar();
+      await ready(WARNS);
+      assert.deepEqual(await offered(), [NEAR]);
+      failure(await pay(proof), 503, 'PAYMENT_PROVIDER_UNAVAILABLE');
+      const lost = stand.gateway.logLines.filter((line) => line.includes('is unreachable'));
+      assert.deepEqual(
+        lost.map((line) => JSON.parse(line).network),
+        [FAR, FAR],
+      );
+      assert.equal((await pay(await buyer.pay((await stand.ask()).payment.envelope, 0))).status, 200);
+      const series = await scrape(stand.gateway.managementUrl);
+      for (const [network, settled] of [
+        [NEAR, 1],
+        [FAR, 0],
+      ] as const) {
+        assert.equal(series.get(`acg_rail_seconds_count{operation="settle",network="${network}"}`), settled);
+        assert.equal(series.get(`acg_chain_fault{network="${network}",cause="clock"}`), 0);
+        assert.ok(series.has(`acg_chain_head_age_seconds{network="${network}"}`));
+      }
+      assert.ok((series.get(`acg_relayer_transfers_left{network="${NEAR}"}`) ?? 0) > 0);
+      await restartFar();
+      await isBack();
+      assert.equal((await pay(proof)).status, 200);
+    });
   });
 
   it('leaves the first place of all that a 402 says, the checkout of its mandate too', async () => {
@@ -144,19 +136,18 @@ describe('a chain that is dead', () => {
     const input = { said: 'this' };
     const ask = await stand.ask('echo', input);
     const header = mandateFor({ ...stand, mint }, buyer, input, ask, 0);
-    const headers = { 'payment-signature': await proofOf(ask, 0), 'agent-authorization': header };
-    await moves(stand, buyer, [0n, 1_000n, 0n], async () => {
+    const headers = { 'payment-signature': await buyer.pay(ask.payment.envelope, 0), 'agent-authorization': header };
+    await buyer.moves([0n, 1_000n, 0n], async () => {
       const bought = await stand.gateway.invoke('echo', input, headers);
       assert.equal(bought.status, 200, await bought.text());
     });
     proxy.mend();
-    assert.ok((await ready(WELL)) < BACK_WITHIN_MS);
-    assert.deepEqual(await offered(), [NEAR, FAR, FAR]);
+    await isBack();
   });
 
   it('fails readiness together with the other, and takes no proof', async () => {
     const ask = await stand.ask();
-    const proofs = [await proofOf(ask, 0), await proofOf(ask, 1)];
+    const proofs = [await buyer.pay(ask.payment.envelope, 0), await buyer.pay(ask.payment.envelope, 1)];
     proxy.cut();
     await loseFar();
     await ready(FAILS);
@@ -164,9 +155,9 @@ describe('a chain that is dead', () => {
     for (const proof of proofs) failure(await pay(proof), 503, 'PAYMENT_PROVIDER_UNAVAILABLE');
     proxy.mend();
     await restartFar();
-    assert.ok((await ready(WELL)) < BACK_WITHIN_MS);
+    await isBack();
     for (const [at, proof] of proofs.entries())
-      await moves(stand, buyer, priceOf(at), async () => assert.equal((await pay(proof)).status, 200));
+      await buyer.moves(priceOf(at), async () => assert.equal((await pay(proof)).status, 200));
   });
 });
 
@@ -182,8 +173,8 @@ describe('a settlement that its chain dies in', () => {
   it('is sent again once where the transaction died too', async () => {
     const { facilitator, relayed } = stand;
     const { chain } = stand.places[2] ?? assert.fail();
-    const proof = await proofOf(await stand.ask(), 2);
-    const payload = decodePaymentSignatureHeader(proof);
+    const proof = await buyer.pay((await stand.ask()).payment.envelope, 2);
+    const payload = decode(proof);
     facilitator.script({
       ...relayed,
       async settle() {
@@ -193,7 +184,7 @@ describe('a settlement that its chain dies in', () => {
         return { kind: 'reset' };
       },
     });
-    await moves(stand, buyer, priceOf(2), async () => {
+    await buyer.moves(priceOf(2), async () => {
       failure(await pay(proof), 502, 'PAYMENT_SETTLEMENT_FAILED');
       await restartFar();
       await insist(proof);
@@ -201,8 +192,8 @@ describe('a settlement that its chain dies in', () => {
   });
 
   it('is found where the transaction lived and its answer was lost', async () => {
-    const proof = await proofOf(await stand.ask(), 0);
-    await moves(stand, buyer, priceOf(0), async () => {
+    const proof = await buyer.pay((await stand.ask()).payment.envelope, 0);
+    await buyer.moves(priceOf(0), async () => {
       const lost = proxy.loseReply('eth_sendRawTransaction').then(() => proxy.cut());
       const answer = pay(proof);
       await lost;

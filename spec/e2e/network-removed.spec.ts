@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { encodePaymentSignatureHeader } from '@x402/core/http';
-import type { PaymentPayload, PaymentRequired, PaymentRequirements } from '@x402/core/types';
+import type { PaymentRequired } from '@x402/core/types';
 import { startChain } from '../../tools/local-world/chain.ts';
 import { authorize, nowSeconds, sign, termsFor } from '../payments/x402/signing.ts';
 import { chainActors, type Fault, startFaultyNode } from '../payments/x402/stage.ts';
 import type { ConfigObject } from '../support/config.ts';
 import { until } from '../support/program.ts';
 import { receiptWhen } from '../support/records.ts';
-import { bring, failure } from './bring.ts';
+import { type Brought, bring, failure } from './bring.ts';
+import { decode, encode, found } from './proofs.ts';
 import {
   CITY,
   FAR_CHAIN_ID,
   type FarBuyer,
-  moves,
   OFFERS,
   openTwoChains,
   priceOf,
@@ -23,6 +22,7 @@ import {
 
 const NOTHING = [0n, 0n, 0n];
 const REMOVED = { offered: false };
+const FLAKY = ['flaky', { failures: 1 }] as const;
 
 const ends = new AsyncDisposableStack();
 let stand: TwoChains;
@@ -36,7 +36,10 @@ before(async () => {
   ends.defer(() => node.stop());
   buyer = await stand.buyer();
 });
-beforeEach(() => use());
+beforeEach(() => {
+  use();
+  stand.facilitator.script(stand.relayed);
+});
 after(() => ends.disposeAsync());
 
 /** Reloads with changes of the entries. */
@@ -47,40 +50,43 @@ function use(...changes: readonly ConfigObject[]): void {
 const challenge = async (...asked: Parameters<TwoChains['ask']>): Promise<PaymentRequired> =>
   (await stand.ask(...asked)).payment.envelope;
 
-/** Brings a payment, with changes of what it accepts. */
-function bringPayment(payment: PaymentPayload, accepted: object = {}, resource = RESOURCE, input: object = CITY) {
-  const changed = { ...payment, accepted: { ...payment.accepted, ...accepted } };
-  return bring(stand.gateway, resource, input, { proof: encodePaymentSignatureHeader(changed) });
+/** Brings a proof, with changes of what it accepts. */
+function bringProof(
+  proof: string,
+  accepted: object = {},
+  [resource, input]: readonly [string, object] = [RESOURCE, CITY],
+): Promise<Brought> {
+  const payload = decode(proof);
+  const changed = encode({ ...payload, accepted: { ...payload.accepted, ...accepted } });
+  return bring(stand.gateway, resource, input, { proof: changed });
 }
 
-/** A payment that this buyer signs by hand for an offer: with this nonce, or valid as long. */
+/** A proof that this buyer signs by hand for an offer: with this nonce, or valid as long. */
 async function signedFor(
   document: PaymentRequired,
   at: number,
   changes: Parameters<typeof authorize>[2],
-): Promise<PaymentPayload> {
-  const accepted: PaymentRequirements = document.accepts[at] ?? assert.fail();
+): Promise<string> {
   const { chain } = stand.places[at] ?? assert.fail();
-  const authorization = authorize(buyer.account.address, accepted as never, changes);
+  const authorization = authorize(buyer.account.address, document.accepts[at] as never, changes);
   const signature = await sign(buyer.account, authorization, termsFor(chain.token, chain.chainId));
-  const { resource, extensions } = document;
-  return { x402Version: 2, resource, accepted, payload: { signature, authorization }, extensions } as PaymentPayload;
+  return encode({ ...decode(await buyer.pay(document, at)), payload: { signature, authorization } });
 }
 
 const tokenAt = (at: number): string => stand.places[at]?.chain.token.address ?? assert.fail();
 
-function reasonIn(bytes: Buffer): { readonly reason: string; readonly message: string } {
-  return JSON.parse(bytes.toString()).error ?? assert.fail(bytes.toString());
+/** Delivered, and paid on the network of this offer. */
+function bought({ status, payment, bytes }: Brought, at: number): void {
+  assert.deepEqual([status, payment?.network], [200, OFFERS[at]?.[0]], bytes.toString());
 }
 
-/** The sentence of a refused proof, which moved nothing. */
-async function refused(work: () => ReturnType<typeof bring>, reason: string): Promise<string> {
+/** The sentence of a refused proof, which moves nothing. */
+async function refused(reason: string, ...brought: Parameters<typeof bringProof>): Promise<string> {
   let words = '';
-  await moves(stand, buyer, NOTHING, async () => {
-    const { status, bytes } = await work();
-    assert.equal(status, 402, bytes.toString());
-    const error = reasonIn(bytes);
-    assert.equal(error.reason, reason, error.message);
+  await buyer.moves(NOTHING, async () => {
+    const { status, bytes } = await bringProof(...brought);
+    const { error } = JSON.parse(bytes.toString());
+    assert.deepEqual([status, error?.reason], [402, reason], bytes.toString());
     words = error.message;
   });
   return words;
@@ -90,15 +96,11 @@ describe('an entry that is offered no more', () => {
   for (const at of [0, 1, 2])
     it(`${at} leaves accepts, and is paid by the proofs of its last 402s, with their token and without`, async () => {
       const document = await challenge();
-      const { extensions: _token, ...bare } = await buyer.pay(document, at);
-      const payments = [await buyer.pay(document, at), bare as PaymentPayload];
+      const proof = await buyer.pay(document, at);
+      const bare = found(await buyer.pay(document, at));
       use(...OFFERS.map((_offer, other) => (other === at ? REMOVED : {})));
       assert.deepEqual((await challenge()).accepts, document.accepts.toSpliced(at, 1));
-      for (const payment of payments)
-        await moves(stand, buyer, priceOf(at), async () => {
-          const { status, payment: response, bytes } = await bringPayment(payment);
-          assert.deepEqual([status, response?.network], [200, OFFERS[at]?.[0]], bytes.toString());
-        });
+      for (const one of [proof, bare]) await buyer.moves(priceOf(at), async () => bought(await bringProof(one), at));
     });
 
   it('is refused when its last 402s have ended', async () => {
@@ -108,39 +110,33 @@ describe('an entry that is offered no more', () => {
     // Valid for longer than the 402.
     const late = { validBefore: String(nowSeconds() + 300) };
     const proofs = await Promise.all([0, 2].map((at) => signedFor(document, at, late)));
-    const other = await signedFor(document, 1, late);
+    const other = decode(await signedFor(document, 1, late));
     use({ ...short, ...REMOVED }, short, { ...short, ...REMOVED });
     for (const proof of proofs) {
       // The signature is looked at last: it is the fault while the offer stands.
-      const { signature } = other.payload;
-      const forged = { ...proof, payload: { ...proof.payload, signature } };
+      const forged = decode(proof);
+      forged.payload.signature = other.payload.signature;
       await until('the 402 has ended', async () => {
-        const { bytes } = await bringPayment(forged);
-        return reasonIn(bytes).reason !== 'invalid_exact_evm_payload_signature';
+        const { bytes } = await bringProof(encode(forged));
+        return JSON.parse(bytes.toString()).error.reason !== 'invalid_exact_evm_payload_signature';
       });
-      const words = await refused(() => bringPayment(proof), 'invalid_payment_requirements');
+      const words = await refused('invalid_payment_requirements', proof);
       assert.match(words, /accepted must be the entry of accepts that is offered now/);
     }
   });
 
   it('has its purchases collected by their buyer', async () => {
-    const input = { failures: 1 };
-    const payment = await buyer.pay(await challenge('flaky', input), 1);
-    const units = [0n, 1_000n, 0n];
-    await moves(stand, buyer, units, async () => {
-      const first = await bringPayment(payment, {}, 'flaky', input);
-      failure(first, 502, 'BACKEND_ERROR');
+    const proof = await buyer.pay(await challenge(...FLAKY), 1);
+    await buyer.moves([0n, 1_000n, 0n], async () => {
+      failure(await bringProof(proof, {}, FLAKY), 502, 'BACKEND_ERROR');
       use({}, REMOVED);
-      const second = await bringPayment(payment, {}, 'flaky', input);
-      assert.deepEqual([second.status, second.payment?.network], [200, 'eip155:1337'], second.bytes.toString());
+      bought(await bringProof(proof, {}, FLAKY), 1);
     });
   });
 
   it('has its open settlements reconciled, and delivers them to their buyer', async () => {
     const { facilitator, gateway } = stand;
-    const payment = await buyer.pay(await challenge(), 1);
-    await using back = new AsyncDisposableStack();
-    back.defer(() => facilitator.script(stand.relayed));
+    const proof = await buyer.pay(await challenge(), 1);
     // The money moves, and neither facilitator nor node tell it.
     facilitator.script({
       ...stand.relayed,
@@ -150,8 +146,8 @@ describe('an entry that is offered no more', () => {
         return { kind: 'reset' };
       },
     });
-    await moves(stand, buyer, priceOf(1), async () => {
-      const first = await bringPayment(payment);
+    await buyer.moves(priceOf(1), async () => {
+      const first = await bringProof(proof);
       failure(first, 502, 'PAYMENT_SETTLEMENT_FAILED');
       use({}, REMOVED, REMOVED);
       fault = 'pass';
@@ -159,8 +155,7 @@ describe('an entry that is offered no more', () => {
         const answer = await gateway.operator(`/api/events?requestId=${first.requestId}`);
         return (await answer.text()).includes('payment.settled');
       });
-      const second = await bringPayment(payment);
-      assert.deepEqual([second.status, second.payment?.network], [200, 'eip155:1337'], second.bytes.toString());
+      bought(await bringProof(proof), 1);
     });
   });
 
@@ -169,16 +164,16 @@ describe('an entry that is offered no more', () => {
     ['its own price has', { TUSD: '0.01', EURC: '0.02' }],
   ] as const)
     it(`is the token of a buyer's secret still where ${what}`, async () => {
-      const payment = await buyer.pay(await challenge(), 2);
+      const proof = await buyer.pay(await challenge(), 2);
       stand.gateway.reload({
         payments: stand.payments(),
         resources: { [RESOURCE]: { pricing: { amount: undefined, currency: undefined, amounts: changed } } },
       });
-      await moves(stand, buyer, priceOf(2), async () => {
-        const first = await bringPayment(payment);
-        assert.equal(first.status, 200, first.bytes.toString());
+      await buyer.moves(priceOf(2), async () => {
+        const first = await bringProof(proof);
+        bought(first, 2);
         await receiptWhen(stand.gateway, first.requestId, true);
-        const again = await bringPayment(payment);
+        const again = await bringProof(proof);
         assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [200, 'true']);
       });
     });
@@ -186,20 +181,14 @@ describe('an entry that is offered no more', () => {
 
 describe('a proof for one of several networks', () => {
   it('collects its own purchase, although the other network knows its payer and nonce', async () => {
-    const input = { failures: 1 };
     const nonce = `0x${'5f'.repeat(32)}`;
-    const [near, far] = await Promise.all(
-      [0, 1].map(async (at) => signedFor(await challenge('flaky', input), at, { nonce })),
-    );
-    assert.ok(near !== undefined && far !== undefined);
-    await moves(stand, buyer, [1_000n, 1_000n, 0n], async () => {
-      for (const payment of [near, far]) failure(await bringPayment(payment, {}, 'flaky', input), 502, 'BACKEND_ERROR');
+    const document = await challenge(...FLAKY);
+    const proofs = [await signedFor(document, 0, { nonce }), await signedFor(document, 1, { nonce })];
+    await buyer.moves([1_000n, 1_000n, 0n], async () => {
+      for (const proof of proofs) failure(await bringProof(proof, {}, FLAKY), 502, 'BACKEND_ERROR');
       // No present offer is accepted, so the record alone answers.
-      const changed = { maxTimeoutSeconds: 3_600 };
-      for (const [at, payment] of [near, far].entries()) {
-        const { status, payment: response, bytes } = await bringPayment(payment, changed, 'flaky', input);
-        assert.deepEqual([status, response?.network], [200, OFFERS[at]?.[0]], bytes.toString());
-      }
+      for (const [at, proof] of proofs.entries())
+        bought(await bringProof(proof, { maxTimeoutSeconds: 3_600 }, FLAKY), at);
     });
   });
 
@@ -225,23 +214,19 @@ describe('a proof for one of several networks', () => {
       [1, { amount: '1' }, requirements],
       [2, { amount: '1' }, requirements],
     ] as const) {
-      const payment = await buyer.pay(document, signed);
-      const words = await refused(() => bringPayment(payment, accepted), reason);
+      const words = await refused(reason, await buyer.pay(document, signed), accepted);
       if (reason === 'invalid_network')
         for (const [at, [network]] of OFFERS.entries())
           assert.ok(words.includes(`${tokenAt(at)} on ${network}`), words);
     }
     // All that the other offer says is signed, in the wrong domain.
-    for (const [at, other] of [
-      [0, 1],
-      [1, 0],
-      [1, 2],
-      [2, 1],
-    ] as const) {
-      const { payTo: to = '', amount: value = '' } = document.accepts[other] ?? {};
-      const payment = await signedFor(document, at, { to, value });
-      await refused(() => bringPayment(payment, document.accepts[other]), 'invalid_exact_evm_payload_signature');
-    }
+    for (const at of OFFERS.keys())
+      for (const [other, accepted] of document.accepts.entries()) {
+        if (other === at) continue;
+        const { payTo: to, amount: value } = accepted;
+        const proof = await signedFor(document, at, { to, value });
+        await refused('invalid_exact_evm_payload_signature', proof, accepted);
+      }
     assert.equal(stand.facilitator.calls.filter(({ path }) => path === '/settle').length, settled);
   });
 
@@ -249,38 +234,27 @@ describe('a proof for one of several networks', () => {
     const asked = () => stand.facilitator.calls.filter(({ path }) => path !== '/supported');
     const before = asked().length;
     const document = await challenge();
-    assert.equal((await bringPayment(await buyer.pay(document, 0))).status, 200);
-    assert.equal(asked().length, before);
-    for (const at of [1, 2]) assert.equal((await bringPayment(await buyer.pay(document, at))).status, 200);
-    assert.deepEqual(
-      asked()
-        .slice(before)
-        .map(({ path }) => path),
-      ['/verify', '/settle', '/verify', '/settle'],
-    );
+    for (const at of OFFERS.keys()) bought(await bringProof(await buyer.pay(document, at)), at);
+    const paths = asked().map(({ path }) => path);
+    assert.deepEqual(paths.slice(before), ['/verify', '/settle', '/verify', '/settle']);
     for (const { body } of asked()) assert.doesNotMatch(JSON.stringify(body), /"network":"eip155:31337"/);
   });
 
   it('that comes to nothing is answered with its own network and price', async () => {
-    const { facilitator } = stand;
     const { chain } = stand.places[2] ?? assert.fail();
-    const payment = await buyer.pay(await challenge(), 2);
-    const terms = termsFor(chain.token, chain.chainId);
+    const proof = await buyer.pay(await challenge(), 2);
+    const payer = chainActors(chain, termsFor(chain.token, chain.chainId));
     // The payer takes the authorization back before its transaction.
-    await using back = new AsyncDisposableStack();
-    back.defer(() => facilitator.script(stand.relayed));
-    facilitator.script({
+    stand.facilitator.script({
       ...stand.relayed,
       async settle() {
-        await chainActors(chain, terms).cancel(buyer.account, { payload: payment } as never);
-        return {
-          kind: 'json',
-          body: { success: false, errorReason: 'invalid_exact_evm_nonce_already_used', network: '', transaction: '' },
-        };
+        await payer.cancel(buyer.account, { payload: decode(proof) } as never);
+        const errorReason = 'invalid_exact_evm_nonce_already_used';
+        return { kind: 'json', body: { success: false, errorReason, network: '', transaction: '' } };
       },
     });
-    await moves(stand, buyer, NOTHING, async () => {
-      const { status, payment: response, bytes } = await bringPayment(payment);
+    await buyer.moves(NOTHING, async () => {
+      const { status, payment: response, bytes } = await bringProof(proof);
       assert.deepEqual(
         [status, response?.success, response?.network, response?.amount, response?.currency],
         [402, false, 'eip155:1337', '0.009', 'EURC'],

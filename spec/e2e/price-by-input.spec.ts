@@ -4,7 +4,7 @@ import { amountRange } from '../../tools/mandate/maker/constraints.ts';
 import { withReference } from '../support/ap2/wishes.ts';
 import { CURRENCY } from '../support/config.ts';
 import { fetchPaying, jsonPost, OFFICIAL_BUYERS } from '../support/official-buyers.ts';
-import { type Brought, bring, failure, read } from './bring.ts';
+import { type Brought, failure, read } from './bring.ts';
 import { CHANNELS as MANDATE_CHANNELS } from './mandate-channels.ts';
 import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
 import {
@@ -55,14 +55,6 @@ describe('a price that follows the input', () => {
   beforeEach(() => testbed.backend.forget());
   const send = async (path: string, init?: RequestInit): Promise<Brought> =>
     read(await fetch(testbed.gateway.url + path, init));
-  /** A proof is shown with another input: 402 at the price of that input, and nothing is taken. */
-  const refused = (proof: string, id: string, input: object, amount: string): Promise<void> =>
-    testbed.takes(0n, async () => {
-      const answer = await bring(testbed.gateway, id, input, { proof });
-      assert.deepEqual([asked(answer).amount, answer.payment], [amount, undefined]);
-      assert.deepEqual(testbed.backend.delivered(), []);
-    });
-
   for (const [client, buy] of Object.entries(BUYERS))
     it(`is charged exactly by ${client}`, async () => {
       const { backend, buyer, gateway, takes } = testbed;
@@ -112,10 +104,9 @@ describe('a price that follows the input', () => {
     const proof = await testbed.proof('translate', short);
     const changed = decode(proof);
     changed.accepted['amount'] = '2100';
-    for (const shown of [proof, found(proof), encode(changed)]) await refused(shown, 'translate', long, '2100');
-    await testbed.takes(2_000n, async () =>
-      assert.equal((await bring(testbed.gateway, 'translate', short, { proof })).status, 200),
-    );
+    for (const shown of [proof, found(proof), encode(changed)])
+      await testbed.brings(shown, 'translate', long, '402 at 2100');
+    await testbed.brings(proof, 'translate', short, 2_000n);
   });
 
   it('is not that of the 402 without an input, whose token buys nothing dearer', async () => {
@@ -123,7 +114,7 @@ describe('a price that follows the input', () => {
       const { envelope } = asked(await send(`/api/resources/${id}/invoke`, { method: 'POST' }));
       const proof = await testbed.buyer.pay(envelope);
       const [, input, units] = PRICES.find(([one, , price]) => one === id && price > BigInt(lowest)) ?? assert.fail();
-      for (const shown of [proof, found(proof)]) await refused(shown, id, input, `${units}`);
+      for (const shown of [proof, found(proof)]) await testbed.brings(shown, id, input, `402 at ${units}`);
     }
   });
 
@@ -172,20 +163,13 @@ describe('a price that a reload changes', () => {
   });
   after(() => testbed?.close());
   const proofFor = (input: object): Promise<string> => testbed.proof('translate', input);
-  /** Brings a proof with an input: it buys for these base units, or is answered so. */
-  const brings = async (proof: string, input: object, result: bigint | string): Promise<void> => {
-    const buys = typeof result === 'bigint';
-    await testbed.takes(buys ? result : 0n, async () => {
-      const answer = await bring(testbed.gateway, 'translate', input, { proof });
-      const said = answer.status === 402 ? `402 at ${asked(answer).amount}` : `${answer.status}`;
-      assert.equal(said, buys ? '200' : result);
-    });
-  };
+  const brings = (proof: string, input: object, result: bigint | string): Promise<void> =>
+    testbed.brings(proof, 'translate', input, result);
 
   for (const [what, next, forLong, forShort] of [
     ['another amount of the unit', DEAR, '402 at 8000', '402 at 4000'],
     ['a fixed price', FIXED, '402 at 4000', '402 at 4000'],
-    ['a quote that does not come', priced(BY_QUOTE), '503', '503'],
+    ['a quote that does not come', priced(BY_QUOTE), '503 GATEWAY_BUSY', '503 GATEWAY_BUSY'],
   ] as const)
     it(`to ${what} is kept for the input that it was offered for, and for no other`, async () => {
       testbed.gateway.reload(CHEAP);

@@ -7,7 +7,7 @@ import { type ConfigObject, CURRENCY } from '../support/config.ts';
 import { answerBytes, answerJson } from '../support/http-server.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { openTestbed, type Quote, type Testbed } from '../support/testbed.ts';
-import type { Brought } from './bring.ts';
+import { type Brought, bring } from './bring.ts';
 
 /** An object schema whose members are all required. */
 function inputOf(properties: ConfigObject): ConfigObject {
@@ -114,19 +114,34 @@ export interface PricedTestbed extends Omit<Testbed, 'backend'> {
   readonly backend: PricedBackend;
   /** Runs something that moves exactly these base units from a buyer to the payee. */
   takes(units: bigint, run: () => Promise<unknown>, buyer?: Buyer): Promise<void>;
+  /**
+   * Brings a proof with an input. It buys for these base units; or it is answered so, such as
+   * `402 at 2000` or `503 GATEWAY_BUSY`, takes nothing and reaches no work.
+   */
+  brings(proof: string, id: string, input: object, result: bigint | string, buyer?: Buyer): Promise<void>;
 }
 
 /** Opens both. */
 export async function openPriced(overrides: ConfigObject): Promise<PricedTestbed> {
   const backend = await startPricedBackend();
   const testbed = await openTestbed(async () => ({ backendUrl: backend.url, overrides }));
+  const takes: PricedTestbed['takes'] = async (units, run, buyer = testbed.buyer) => {
+    const [funds, income] = [await buyer.balance(), await testbed.income()];
+    await run();
+    assert.deepEqual([funds - (await buyer.balance()), (await testbed.income()) - income], [units, units]);
+  };
   return {
     ...testbed,
-    backend,
-    async takes(units, run, buyer = testbed.buyer) {
-      const [funds, income] = [await buyer.balance(), await testbed.income()];
-      await run();
-      assert.deepEqual([funds - (await buyer.balance()), (await testbed.income()) - income], [units, units]);
+    ...{ backend, takes },
+    brings(proof, id, input, result, buyer) {
+      const work = async (): Promise<void> => {
+        const done = backend.delivered().length;
+        const { status, bytes, payment } = await bring(testbed.gateway, id, input, { proof });
+        if (typeof result === 'bigint') return assert.equal(status, 200, bytes.toString());
+        const said = status === 402 ? `at ${asked({ status, bytes }).amount}` : JSON.parse(bytes.toString()).code;
+        assert.deepEqual([`${status} ${said}`, payment, backend.delivered().length], [result, undefined, done]);
+      };
+      return takes(typeof result === 'bigint' ? result : 0n, work, buyer);
     },
     async close() {
       await testbed.close();

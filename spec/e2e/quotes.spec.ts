@@ -76,9 +76,10 @@ describe('a quote', () => {
     backend.quoting(HONEST);
   });
   const proofOf = (size: number, id = 'custom'): Promise<string> => proofFor(testbed.gateway, buyer, id, sizeOf(size));
-  const bringFor = (proof: string, size: number, key?: string): Promise<Brought> =>
-    bring(testbed.gateway, 'custom', sizeOf(size), { proof, ...(key === undefined ? {} : { key }) });
-  const takes = (units: bigint, run: () => Promise<unknown>) => testbed.takes(units, run, buyer);
+  const bringFor = (proof: string, size: number, id = 'custom'): Promise<Brought> =>
+    bring(testbed.gateway, id, sizeOf(size), { proof });
+  const brings = (proof: string, size: number, result: bigint | string, id = 'custom'): Promise<void> =>
+    testbed.brings(proof, id, sizeOf(size), result, buyer);
   /** A proof for a 402 that stays valid when that ends. */
   const longProof = async (size: number): Promise<string> => {
     const { body } = await testbed.quote('custom', sizeOf(size));
@@ -90,21 +91,14 @@ describe('a quote', () => {
   };
 
   const LIES: readonly Answering[] = [
-    ...['0.009999', '2.000001', '0', '-1', 'NaN', '1e0', '0.1000001', 0.5].map(priced),
-    ...['[{"amount":"0.5"}]', '{"__proto__":{"amount":"0.5"}}', '"0.5"', '{"price":"0.5"}', '{"amount":"0.5"'].map(
-      text,
-    ),
-    ...['{"amount":"0.5"}{"amount":"0.5"}', '', `{"amount":"0.5","pad":"${'x'.repeat(4_096)}"}`].map(text),
-    ...[400, 402, 404, 500, 503].map(
+    ...['0.009999', '2.000001', '1e0', 0.5].map(priced),
+    ...['', '[{"amount":"0.5"}]', '{"amount":"0.5"', '{"amount":"0.5"}{"amount":"0.5"}'].map(text),
+    text(`{"amount":"0.5","pad":"${'x'.repeat(4_096)}"}`),
+    ...[402, 404, 503].map(
       (status): Answering =>
         (_, response) =>
           answerJson(response, status, { amount: '0.5' }),
     ),
-    ({ url }, response) =>
-      url === '/price'
-        ? void response.writeHead(307, { location: '/price?again' }).end()
-        : answerJson(response, 200, { amount: '0.5' }),
-    (_, response) => void response.writeHead(204).end(),
     (_, response) => void response.socket?.destroy(),
   ];
   it('that is none is 503 and no offer: nothing is guessed, and the log has the fault', async () => {
@@ -136,7 +130,7 @@ describe('a quote', () => {
     });
     const low = { quality: 'low' };
     const proof = await proofFor(gateway, buyer, 'render', low);
-    await takes(10_000n, async () => assert.equal((await bring(gateway, 'render', low, { proof })).status, 200));
+    await testbed.brings(proof, 'render', low, 10_000n, buyer);
     await Promise.all(late);
   });
 
@@ -145,45 +139,33 @@ describe('a quote', () => {
     assert.deepEqual(backend.quoted(), ['{"size":50}']);
     assert.equal(backend.headersOf('/price')?.['content-type'], 'application/json');
     backend.quoting(priced('2'));
-    await takes(0n, async () => {
-      for (const [shown, size] of [
-        [found(proof), 50],
-        [proof, 51],
-      ] as const)
-        assert.equal(amountOf(await bringFor(shown, size)), '2000000');
-      assert.equal(backend.headersOf('/price')?.['payment-signature'], undefined);
-      backend.quoting(AWAY);
-      failure(await bringFor(proof, 51), 503, 'GATEWAY_BUSY');
-    });
-    assert.deepEqual(backend.delivered(), []);
-    await takes(500_000n, async () => assert.equal((await bringFor(proof, 50)).status, 200));
+    await brings(found(proof), 50, '402 at 2000000');
+    await brings(proof, 51, '402 at 2000000');
+    assert.equal(backend.headersOf('/price')?.['payment-signature'], undefined);
+    backend.quoting(AWAY);
+    await brings(proof, 51, '503 GATEWAY_BUSY');
+    await brings(proof, 50, 500_000n);
   });
 
   it('holds for a large input too, and for the money first where that is an order', async () => {
-    const { gateway } = testbed;
-    const texts = ['a', 'b'].map((letter) => ({ text: letter.repeat(20_000) }));
+    const [text, other] = ['a', 'b'].map((letter) => ({ text: letter.repeat(20_000) })) as [object, object];
     backend.quoting(priced('0.5'));
-    const proof = await proofFor(gateway, buyer, 'translate', texts[0]);
+    const proof = await proofFor(testbed.gateway, buyer, 'translate', text);
     const upfront = decode(await proofOf(50, 'later'));
     upfront.accepted.extra['paymentFlow'] = 'upfront';
     backend.quoting(priced('2'));
-    await takes(500_000n, async () => {
-      assert.equal(amountOf(await bring(gateway, 'translate', texts[1], { proof })), '2000000');
-      assert.equal((await bring(gateway, 'translate', texts[0], { proof })).status, 200);
-    });
-    await takes(500_000n, async () =>
-      assert.equal((await bring(gateway, 'later', sizeOf(50), { proof: encode(upfront) })).status, 200),
-    );
+    await testbed.brings(proof, 'translate', other, '402 at 2000000', buyer);
+    await testbed.brings(proof, 'translate', text, 500_000n, buyer);
+    await brings(encode(upfront), 50, 500_000n, 'later');
   });
 
   it('ends with its 402: a proof that is still valid gets the present one', async () => {
     const [first, second] = [await longProof(50), await longProof(50)];
     aheadMs = WINDOW_MS;
     backend.quoting(priced('0.75'));
-    await takes(0n, async () => assert.equal(amountOf(await bringFor(first, 50)), '750000'));
+    await brings(first, 50, '402 at 750000');
     backend.quoting(AWAY);
-    await takes(0n, async () => void failure(await bringFor(second, 50), 503, 'GATEWAY_BUSY'));
-    assert.deepEqual(backend.delivered(), []);
+    await brings(second, 50, '503 GATEWAY_BUSY');
   });
 
   it('is not prolonged by a refused proof: the 402 after it has the present one', async () => {
@@ -195,32 +177,31 @@ describe('a quote', () => {
     for (const proof of [encode(bad), unfunded]) {
       const refused = await bringFor(proof, 50);
       assert.equal(amountOf(refused), '750000');
-      await takes(750_000n, async () =>
-        assert.equal((await bringFor(await buyer.pay(envelopeOf(refused)), 50)).status, 200),
-      );
+      await brings(await buyer.pay(envelopeOf(refused)), 50, 750_000n);
     }
     backend.quoting(AWAY);
     // The refusal is told all the same; the lowest price buys no input.
-    assert.equal(amountOf(await bringFor(encode(bad), 50)), '10000');
+    await brings(encode(bad), 50, '402 at 10000');
   });
 
   it('that was bought is collected while the quote server is away, by token and by key, in its time and after it', async () => {
     const { gateway } = testbed;
-    for (const [key, shown] of [
-      [undefined, (proof: string) => proof],
-      ['a key of the buyer', (proof: string) => proof],
-      ['another key', (proof: string) => found(proof)],
-    ] as const) {
+    const ways: readonly (readonly [named: { readonly key?: string }, laterMs: number, bare?: true])[] = [
+      [{}, 30_000],
+      [{ key: 'a key of the buyer' }, WINDOW_MS],
+      [{ key: 'another key' }, WINDOW_MS, true],
+    ];
+    for (const [named, laterMs, bare] of ways) {
       backend.quoting(HONEST);
-      const proof = shown(await longProof(50));
-      const bought = await bringFor(proof, 50, key);
+      const proof = await longProof(50);
+      const sent = { ...named, proof: bare ? found(proof) : proof };
+      const bought = await bring(gateway, 'custom', sizeOf(50), sent);
       assert.equal(bought.status, 200, bought.bytes.toString());
       await receiptWhen(gateway, bought.requestId, true);
       backend.quoting(AWAY);
-      await takes(0n, async () => {
-        for (const ahead of key === undefined ? [0, 30_000] : [0, WINDOW_MS]) {
-          aheadMs = ahead;
-          const again = await bringFor(proof, 50, key);
+      await testbed.takes(0n, async () => {
+        for (aheadMs of [0, laterMs]) {
+          const again = await bring(gateway, 'custom', sizeOf(50), sent);
           assert.deepEqual(
             [again.status, again.bytes, again.headers.get('idempotent-replayed')],
             [200, bought.bytes, 'true'],
@@ -234,7 +215,7 @@ describe('a quote', () => {
 
   it('is owed in full by a payment that came to nothing: its 402 has no lower price', async () => {
     // The answer waits when its buyer has spent the money elsewhere.
-    const { gateway, chain } = testbed;
+    const { chain } = testbed;
     const proof = await proofOf(150, 'later');
     await chain.fundGas(buyer.address);
     await chain.request('anvil_impersonateAccount', [buyer.address]);
@@ -245,28 +226,21 @@ describe('a quote', () => {
       // The verification does not count any more, so the payment is simulated before it is sent.
       await delay(SIMULATION_FRESH_MS);
     });
-    const refused = await bring(gateway, 'later', sizeOf(150), { proof });
+    const refused = await bringFor(proof, 150, 'later');
     backend.working(async () => undefined);
     assert.equal(amountOf(refused), '1500000');
     const changed = decode(proof);
     changed.accepted['amount'] = '10000';
     for (const shown of [proof, encode(changed)]) {
-      const again = await bring(gateway, 'later', sizeOf(150), { proof: shown });
-      assert.equal(amountOf(again), '1500000');
+      assert.equal(amountOf(await bringFor(shown, 150, 'later')), '1500000');
       backend.quoting(AWAY);
-      const unpriced = await bring(gateway, 'later', sizeOf(150), { proof: shown });
-      const lowest = await buyer.pay(envelopeOf(unpriced));
+      const lowest = await buyer.pay(envelopeOf(await bringFor(shown, 150, 'later')));
       backend.quoting(HONEST);
-      await takes(0n, async () =>
-        assert.equal((await bring(gateway, 'later', sizeOf(150), { proof: lowest })).status, 402),
-      );
+      await brings(lowest, 150, '402 at 1500000', 'later');
     }
     await chain.mint(buyer.address, 1_500_000n);
     backend.forget();
-    await takes(1_500_000n, async () => {
-      const next = await buyer.pay(envelopeOf(refused));
-      assert.equal((await bring(gateway, 'later', sizeOf(150), { proof: next })).status, 200);
-    });
+    await brings(await buyer.pay(envelopeOf(refused)), 150, 1_500_000n, 'later');
     assert.deepEqual(backend.delivered(), [], 'the answer was kept');
   });
 });

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { encodePaymentSignatureHeader } from '@x402/core/http';
-import type { PaymentPayload } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import {
   decodeSignedOffers,
@@ -17,11 +15,11 @@ import { OFFICIAL_BUYERS } from '../support/official-buyers.ts';
 import { ask } from './ask.ts';
 import { trusting } from './mandate-seller.ts';
 import { RESOURCES } from './priced-by-input.ts';
+import { decode, encode } from './proofs.ts';
 import {
   CITY,
   type FarBuyer,
   mandateFor,
-  moves,
   OFFERS,
   openTwoChains,
   PRICING,
@@ -73,7 +71,7 @@ describe('a purchase on one of several networks', () => {
       it(`by ${client}, which picks offer ${at} by ${way}: delivered, and exactly its price moves there alone`, async () => {
         const order = { url: stand.gateway.url, resource: RESOURCE, input: CITY };
         const bought = { goods: REPORT, network: OFFERS[at]?.[0] };
-        await moves(stand, buyer, priceOf(at), async () => assert.deepEqual(await buy(clientOf(at), order), bought));
+        await buyer.moves(priceOf(at), async () => assert.deepEqual(await buy(clientOf(at), order), bought));
       });
 });
 
@@ -107,8 +105,8 @@ describe('the 402 of several networks', () => {
         payment.accepts.map(({ network, amount }) => [network, amount]),
         OFFERS.slice(0, 2).map(([network]) => [network, '2000']),
       );
-      const headers = { 'payment-signature': encodePaymentSignatureHeader(await buyer.pay(payment.envelope, at)) };
-      await moves(stand, buyer, units, async () => {
+      const headers = { 'payment-signature': await buyer.pay(payment.envelope, at) };
+      await buyer.moves(units, async () => {
         assert.equal((await stand.gateway.invoke('by_text', long, headers)).status, 402);
         assert.equal((await stand.gateway.invoke('by_text', short, headers)).status, 200);
       });
@@ -138,7 +136,7 @@ describe('a mandate and several networks', () => {
   const bringBoth = async (mandated: number, paid: number) => {
     const quote = await stand.ask('echo', INPUT);
     const mandate = mandateFor({ ...stand, mint }, buyer, INPUT, quote, mandated);
-    const proof = encodePaymentSignatureHeader(await buyer.pay(quote.payment.envelope, paid));
+    const proof = await buyer.pay(quote.payment.envelope, paid);
     const headers = { 'payment-signature': proof, 'agent-authorization': mandate };
     const answer = await stand.gateway.invoke('echo', INPUT, headers);
     return { status: answer.status, text: await answer.text() };
@@ -149,7 +147,7 @@ describe('a mandate and several networks', () => {
       [1_000n, 0n, 0n],
       [0n, 1_000n, 0n],
     ].entries())
-      await moves(stand, buyer, units, async () => {
+      await buyer.moves(units, async () => {
         const refused = await bringBoth(at, 1 - at);
         assert.equal(refused.status, 403, refused.text);
         assert.deepEqual(await bringBoth(at, at), { status: 200, text: JSON.stringify(INPUT) });
@@ -182,10 +180,8 @@ describe('the head of a 402 with three offers', () => {
   };
 
   it('stays below the bound of proxies, and keeps the offers', async () => {
-    const proof = encodePaymentSignatureHeader({
-      ...(await buyer.client().createPaymentPayload((await stand.ask()).payment.envelope)),
-      resource: { url: 'https://other.example/' },
-    } as PaymentPayload);
+    const paid = decode(await buyer.pay((await stand.ask()).payment.envelope, 0));
+    const proof = encode({ ...paid, resource: { url: 'https://other.example/' } });
     for (const headers of [{}, { accept: 'text/html' }, { 'payment-signature': proof }]) {
       const bytes = await head(headers);
       assert.ok(bytes <= MOST_BYTES, `${JSON.stringify(Object.keys(headers))}: ${bytes}`);

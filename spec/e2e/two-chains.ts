@@ -1,7 +1,8 @@
 /** A gateway that sells for three tokens on two chains, and buyers who own all of them. */
 
 import assert from 'node:assert/strict';
-import type { PaymentPayload, PaymentRequired, PaymentRequirements } from '@x402/core/types';
+import { encodePaymentSignatureHeader } from '@x402/core/http';
+import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client } from '@x402/fetch';
 import { encodeDeployData, getContractAddress, type Hex } from 'viem';
@@ -14,7 +15,7 @@ import type { ConfigObject } from '../support/config.ts';
 import { startFacilitator } from '../support/facilitator.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
-import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
+import { startSampleBackend } from '../support/sample-backend.ts';
 import { quoteOf } from '../support/testbed.ts';
 import { now } from './mandate-seller.ts';
 
@@ -58,19 +59,16 @@ interface Demand {
 /** A buyer with one key on both chains. */
 export interface FarBuyer {
   readonly account: PrivateKeyAccount;
-  /** Signs for one offer of a 402 with the official client. */
-  pay(document: PaymentRequired, at: number): Promise<PaymentPayload>;
+  /** A PAYMENT-SIGNATURE of the official client for one offer of a 402. */
+  pay(document: PaymentRequired, at: number): Promise<string>;
   /** The official client, which signs for both networks until it is told otherwise. */
   client(...selector: ConstructorParameters<typeof x402Client>): x402Client;
-  /** Base units spent of each token. */
-  spent(): Promise<readonly bigint[]>;
+  /** Runs what must move exactly these base units of each token from the buyer to the payees. */
+  moves(units: readonly bigint[], work: () => Promise<unknown>): Promise<void>;
 }
 
 /** The stand: chains, facilitator, gateway. */
 export interface TwoChains {
-  readonly near: Chain;
-  readonly far: Chain;
-  readonly backend: SampleBackend;
   readonly gateway: TestGateway;
   /** The facilitator of both offers on the far chain, which is the official one, with its calls. */
   readonly facilitator: HostileFacilitator;
@@ -82,14 +80,12 @@ export interface TwoChains {
   buyer(): Promise<FarBuyer>;
   /** The 402 of a resource. */
   ask(resource?: string, input?: object): Promise<Asked>;
-  /** Base units that each payee has. */
-  income(): Promise<readonly bigint[]>;
 }
 
-/** Opens everything on `ends`. `changes`: of the entries; `overrides`: of the configuration. */
+/** Opens everything on `ends`. `overrides`: of the configuration. */
 export async function openTwoChains(
   ends: AsyncDisposableStack,
-  { changes = [], overrides = {}, ...given }: Options = {},
+  { overrides = {}, ...given }: Options = {},
 ): Promise<TwoChains> {
   const [near, far, backend] = await Promise.all([
     given.near ?? startChain(),
@@ -124,22 +120,20 @@ export async function openTwoChains(
     ...{ chain: near, backendUrl: backend.url, facilitator: { mode: 'local' } },
     overrides: {
       protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
-      ...{ ...others, payments: payments(...changes) },
+      ...{ ...others, payments: payments() },
       resources: { ...(resources as ConfigObject), market_report: { pricing: PRICING } },
     },
   });
   ends.defer(() => gateway.close());
   return {
-    ...{ near, far, backend, gateway, facilitator, relayed, places, payments },
-    buyer: () => createFarBuyer(places.map(({ chain }) => chain)),
+    ...{ gateway, facilitator, relayed, places, payments },
+    buyer: () => createFarBuyer(places),
     ask: async (resource = RESOURCE, input = CITY) =>
       (await quoteOf(gateway, resource, input)).body as unknown as Asked,
-    income: () => Promise.all(places.map(({ chain, payTo }) => chain.balanceOf(payTo))),
   };
 }
 
 interface Options {
-  readonly changes?: readonly ConfigObject[];
   readonly overrides?: ConfigObject;
   /** In the place of the chains that are started here. */
   readonly near?: Chain;
@@ -158,31 +152,30 @@ async function deployEuro(far: Chain): Promise<ChainAccess> {
   return { ...connectChain(far.rpcUrl, token), chainId: far.chainId };
 }
 
-async function createFarBuyer(chains: readonly ChainAccess[]): Promise<FarBuyer> {
+async function createFarBuyer(places: readonly Place[]): Promise<FarBuyer> {
   const account = privateKeyToAccount(generatePrivateKey());
-  for (const chain of chains) await chain.mint(account.address, FUNDS_UNITS);
+  for (const { chain } of places) await chain.mint(account.address, FUNDS_UNITS);
   const client: FarBuyer['client'] = (...selector) =>
     new x402Client(...selector).register('eip155:*', new ExactEvmScheme(account)).setSpendControls(false);
+  /** What the buyer has spent of each token, and what each payee has earned. */
+  const totals = () =>
+    Promise.all([
+      ...places.map(async ({ chain }) => FUNDS_UNITS - (await chain.balanceOf(account.address))),
+      ...places.map(({ chain, payTo }) => chain.balanceOf(payTo)),
+    ]);
   return {
     ...{ account, client },
-    pay: (document, at) =>
-      client(() => document.accepts[at] ?? assert.fail(`no offer ${at}`)).createPaymentPayload(document),
-    spent: () => Promise.all(chains.map(async (chain) => FUNDS_UNITS - (await chain.balanceOf(account.address)))),
+    async pay(document, at) {
+      const select = () => document.accepts[at] ?? assert.fail(`no offer ${at}`);
+      return encodePaymentSignatureHeader(await client(select).createPaymentPayload(document));
+    },
+    async moves(units, work) {
+      const before = await totals();
+      await work();
+      const moved = (await totals()).map((total, at) => total - (before[at] ?? 0n));
+      assert.deepEqual(moved, [...units, ...units], 'spent and earned');
+    },
   };
-}
-
-/** Runs `work`, which must move exactly these base units from the buyer to the payees. */
-export async function moves(
-  stand: TwoChains,
-  buyer: FarBuyer,
-  units: readonly bigint[],
-  work: () => Promise<void>,
-): Promise<void> {
-  const [spent, earned] = [await buyer.spent(), await stand.income()];
-  await work();
-  const since = (now: readonly bigint[], before: readonly bigint[]) => now.map((one, at) => one - (before[at] ?? 0n));
-  assert.deepEqual(since(await buyer.spent(), spent), units, 'spent');
-  assert.deepEqual(since(await stand.income(), earned), units, 'earned');
 }
 
 /** Base units of each token, where one offer is bought. */

@@ -7,57 +7,57 @@ import { validate as discoveryFaults } from 'mppx/discovery';
 import resourceSchema from '../../schemas/resource.schema.json' with { type: 'json' };
 import { parseConfig } from '../../src/config/load.ts';
 import { termsOf } from '../../src/config/sections/resources.ts';
-import type { Measure, PriceRule } from '../../src/payments/pricing/by-input.ts';
+import type { Measure } from '../../src/payments/pricing/by-input.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { introductionOf, llmsDocument, openApiDocument } from '../../src/resources/published.ts';
 import type { StaticDocument } from '../../src/resources/static-document.ts';
-import { BY_INPUT, type Changes, changed, load, MAINNET, problems } from '../config/document/document.ts';
+import { BY_INPUT, type Changes, changed, load, MAINNET, problems, SEPOLIA } from '../config/document/document.ts';
 import { asking } from '../config/sections/ap2.ts';
 
 const BOUNDS = { min: '0.01', max: '1' };
 const STEPS = [
-  { upTo: 10, amount: '0.01' },
-  { upTo: 100, amount: '0.05' },
+  { upTo: 10, amount: '0.05' },
+  { upTo: 100, amount: '0.01' },
 ];
-const BY_QUALITY = { pointer: '/quality', amounts: { low: '0.5', high: '0.02' } };
+const BY_QUALITY = { pointer: '/quality', amounts: { low: '10', high: '9.5' } };
 
 interface Row {
-  /** As derived and listed, but for the path of a quote. */
-  readonly rule: PriceRule;
-  /** As configured, where that differs. */
-  readonly by?: object;
+  readonly by: Readonly<Record<string, object>>;
+  /** What is derived beside that. */
+  readonly derived?: object;
   readonly sentence: string;
   readonly range: readonly [min: string, max: string];
 }
 
+const FIXED = { type: 'fixed', currency: 'USDC' };
 const RANGE = ['0.01', '1'] as const;
 const unit = (pointer: string, of: Measure, noun: string): Row => ({
-  rule: { kind: 'unit', pointer, ...BOUNDS, amount: '0.01', of },
-  by: { unit: { pointer, ...BOUNDS } },
-  sentence: `Costs 0.01 USDC for each${noun} of ${pointer}, at least 0.01, at most 1.`,
-  range: RANGE,
-});
-const tier = (pointer: string, of: Measure, steps: typeof STEPS, sentence: string): Row => ({
-  ...{ rule: { kind: 'tier', pointer, of, steps }, by: { tier: { pointer, steps } } },
-  ...{ sentence, range: ['0.01', steps.at(-1)?.amount ?? ''] },
+  ...{ by: { unit: { pointer, ...BOUNDS } }, derived: { amount: '0.01', of } },
+  ...{ sentence: `Costs 0.01 USDC for each${noun} of ${pointer}, at least 0.01, at most 1.`, range: RANGE },
 });
 const ROWS: Readonly<Record<string, Row>> = {
   unit: unit('/list', 'list', ' item'),
   'unit of a text': unit('/text', 'text', ' character'),
   'unit of a number inside': unit('/inner/n', 'number', ''),
-  tier: tier('/n', 'number', STEPS, 'Costs by /n: 0.01 USDC up to 10, 0.05 USDC up to 100.'),
-  'tier of a text': tier('/text', 'text', STEPS.slice(0, 1), 'Costs by /text: 0.01 USDC up to 10 characters.'),
+  tier: {
+    ...{ by: { tier: { pointer: '/n', steps: STEPS } }, derived: { of: 'number' } },
+    ...{ sentence: 'Costs by /n: 0.05 USDC up to 10, 0.01 USDC up to 100.', range: ['0.01', '0.05'] },
+  },
+  'tier of a text': {
+    ...{ by: { tier: { pointer: '/text', steps: STEPS.slice(0, 1) } }, derived: { of: 'text' } },
+    ...{ sentence: 'Costs by /text: 0.05 USDC up to 10 characters.', range: ['0.05', '0.05'] },
+  },
   choice: {
-    rule: { kind: 'choice', ...BY_QUALITY },
-    ...{ sentence: 'Costs by /quality: 0.5 USDC for low, 0.02 USDC for high.', range: ['0.02', '0.5'] },
+    by: { choice: BY_QUALITY },
+    ...{ sentence: 'Costs by /quality: 10 USDC for low, 9.5 USDC for high.', range: ['9.5', '10'] },
   },
   'choice of a boolean': {
-    rule: { kind: 'choice', pointer: '/flag', amounts: { true: '2', false: '1.5' } },
-    ...{ sentence: 'Costs by /flag: 2 USDC for true, 1.5 USDC for false.', range: ['1.5', '2'] },
+    by: { choice: { pointer: '/flag', amounts: { true: '0.1', false: '0.09' } } },
+    ...{ sentence: 'Costs by /flag: 0.1 USDC for true, 0.09 USDC for false.', range: ['0.09', '0.1'] },
   },
   quote: {
-    rule: { kind: 'quote', method: 'POST', path: '/internal/quotes/of-reports', ...BOUNDS },
     by: { quote: { path: '/quotes/of-reports', ...BOUNDS } },
+    derived: { method: 'POST', path: '/internal/quotes/of-reports' },
     ...{ sentence: 'Costs 0.01 to 1 USDC, quoted for each input.', range: RANGE },
   },
 };
@@ -66,7 +66,7 @@ function pricedBy(by: object): Changes {
   const amount = 'unit' in by ? { amount: '0.01' } : {};
   return {
     ...{ ...MAINNET, ...BY_INPUT, 'backend.baseUrl': 'http://127.0.0.1:3000/internal' },
-    'resources.report.pricing': { type: 'fixed', ...amount, currency: 'USDC', by },
+    'resources.report.pricing': { ...FIXED, ...amount, by },
   };
 }
 
@@ -74,25 +74,25 @@ const textOf = ({ bytes }: StaticDocument): string => Buffer.from(bytes).toStrin
 
 const obeys = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false }).compile(resourceSchema);
 
-for (const [what, { rule, by, sentence, range }] of Object.entries(ROWS))
+for (const [what, { by, derived, sentence, range }] of Object.entries(ROWS))
   describe(`a price by ${what}`, () => {
-    const { kind, ...members } = rule;
+    const [kind = '', configured] = Object.entries(by)[0] ?? [];
+    const members = { ...configured, ...derived };
     const [min, max] = range;
-    const config = load(pricedBy(by ?? { [kind]: members }));
+    const config = load(pricedBy(by));
     const catalogue = compileCatalogue(config);
 
     it('is derived with the lowest as its amount', () => {
       const { pricing } = config.resources[0] ?? assert.fail();
       assert.ok(pricing.type === 'fixed');
-      assert.deepEqual(pricing.by, rule);
+      assert.deepEqual(pricing.by, { kind, ...members });
       assert.deepEqual([pricing.amount, pricing.units], [min, BigInt(Math.round(Number(min) * 1e6))]);
     });
 
     it('is listed with its rule, without a path of the backend', () => {
-      const { resources } = JSON.parse(textOf(catalogue.listing)) as { resources: { pricing: object }[] };
-      const [resource] = resources;
+      const [resource] = JSON.parse(textOf(catalogue.listing)).resources;
       const listed = { [kind]: kind === 'quote' ? BOUNDS : members };
-      assert.deepEqual(resource?.pricing, { type: 'fixed', amount: min, currency: 'USDC', by: listed });
+      assert.deepEqual(resource.pricing, { ...FIXED, amount: min, by: listed });
       assert.ok(obeys(resource), JSON.stringify(obeys.errors));
     });
 
@@ -104,13 +104,10 @@ for (const [what, { rule, by, sentence, range }] of Object.entries(ROWS))
 
     it('has its bounds in OpenAPI, as the validators of catalogues read them', async () => {
       const text = textOf(openApiDocument(config, catalogue.listed));
-      const document = JSON.parse(text) as {
-        paths: Record<string, { post: { 'x-payment-info': unknown; description: string } }>;
-      };
       const { valid, errors } = await new Validator().validate(JSON.parse(text));
       assert.ok(valid, JSON.stringify(errors));
       assert.deepEqual(discoveryFaults(JSON.parse(text)), []);
-      const { post } = document.paths['/api/resources/report/invoke'] ?? assert.fail();
+      const { post } = JSON.parse(text).paths['/api/resources/report/invoke'];
       const info = PaymentInfoSchema.parse(post['x-payment-info']);
       assert.deepEqual(info, { price: { mode: 'dynamic', currency: 'USD', min, max }, protocols: [{ x402: {} }] });
       assert.ok(post.description.endsWith(sentence) && !text.includes('of-reports'));
@@ -119,9 +116,8 @@ for (const [what, { rule, by, sentence, range }] of Object.entries(ROWS))
 
 describe('a configured price by input', () => {
   it('may have the lowest as its amount', () => {
-    const { pricing } = load({ ...pricedBy({ choice: BY_QUALITY }), 'resources.report.pricing.amount': '0.020' })
-      .resources[0] ?? { pricing: undefined };
-    assert.partialDeepStrictEqual(pricing, { amount: '0.02', units: 20_000n });
+    const { resources } = load({ ...pricedBy({ choice: BY_QUALITY }), 'resources.report.pricing.amount': '9.50' });
+    assert.partialDeepStrictEqual(resources[0]?.pricing, { amount: '9.5', units: 9_500_000n });
   });
 
   it('may name true and false as YAML writes them', () => {
@@ -132,21 +128,14 @@ describe('a configured price by input', () => {
 
   it('is held exactly by every asset that it is charged in', () => {
     const withDecimals = (assetDecimals: number): Changes => {
-      const { payments } = changed({}) as { payments: { x402: object } };
-      const other = { ...payments.x402, network: 'eip155:43113', asset: `0x${'22'.repeat(20)}`, assetDecimals };
+      const other = { ...SEPOLIA, network: 'eip155:43113', asset: `0x${'22'.repeat(20)}`, assetDecimals };
       const by = { tier: { pointer: '/n', steps: [...STEPS, { upTo: 101, amount: '0.0001' }] } };
-      return {
-        ...pricedBy(by),
-        ...{ 'backend.baseUrl': 'http://127.0.0.1:3000', payments: { x402: [payments.x402, other] } },
-      };
+      return { ...BY_INPUT, 'payments.x402': [SEPOLIA, other], 'resources.report.pricing': { ...FIXED, by } };
     };
-    const { pricing } = load(withDecimals(18)).resources[0] ?? assert.fail();
-    assert.partialDeepStrictEqual(pricing, {
-      units: 100n,
-      others: [{ amount: '0.0001', units: 10n ** 14n, entry: 1 }],
-    });
-    const [problem, ...others] = problems(withDecimals(3));
-    assert.deepEqual([problem?.path, others], ['resources.report.pricing.by.tier.steps[2].amount', []]);
+    const others = [{ amount: '0.0001', units: 10n ** 14n, entry: 1 }];
+    assert.partialDeepStrictEqual(load(withDecimals(18)).resources[0]?.pricing, { units: 100n, others });
+    const [problem, ...more] = problems(withDecimals(3));
+    assert.deepEqual([problem?.path, more], ['resources.report.pricing.by.tier.steps[2].amount', []]);
     assert.match(problem?.message ?? '', /more decimals than the asset \(3 of payments\.x402\[1\]\)/);
   });
 

@@ -3,9 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { configWarnings, storeLossSummary } from '../../../src/config/warnings.ts';
-import { LOCAL_TOKEN } from '../../../src/payments/pricing/networks.ts';
 import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
-import { AMOY, type Changes, EURO, load, PAYEE, placedProblems, problems, SEPOLIA } from '../document/document.ts';
+import { AMOY, type Changes, EURO, load, PAYEE, problems, SEPOLIA } from '../document/document.ts';
 import { asking } from './ap2.ts';
 
 const ends = new AsyncDisposableStack();
@@ -46,11 +45,8 @@ describe('a list under payments.x402', () => {
   it('has the settings of the buyer’s token in its first entry, for all of them', () => {
     const secrets = ['s'.repeat(32)];
     const first = { ...SEPOLIA, buyerTokenSecrets: secrets, keepAnswerSeconds: 700 };
-    const { alternatives } = load(several([first, AMOY]));
-    assert.deepEqual(
-      alternatives.map(({ buyerTokenSecrets, keepAnswerSeconds }) => [buyerTokenSecrets, keepAnswerSeconds]),
-      [[secrets, 700]],
-    );
+    const [other] = load(several([first, AMOY])).alternatives;
+    assert.deepEqual([other?.buyerTokenSecrets, other?.keepAnswerSeconds], [secrets, 700]);
   });
 
   it('takes secrets of each entry out of mounted files, and masks them', async () => {
@@ -61,16 +57,8 @@ describe('a list under payments.x402', () => {
     const { alternatives, secrets } = load(several([BASE, polygon], REDIS));
     assert.deepEqual(alternatives[0]?.facilitator, { mode: 'local', privateKey: KEYS[1] });
     assert.ok(secrets.includes(KEYS[1]));
-    const written = problems(several([BASE, { ...polygon, ...own(KEYS[1]) }], REDIS));
-    assert.deepEqual(
-      written.map(({ path }) => path),
-      ['payments.x402[1].facilitator.privateKey'],
-    );
-  });
-
-  it('may have a local chain beside a testnet', () => {
-    const { x402, alternatives } = load(several([{ network: 'local', payTo: PAYEE }, AMOY], priced('$0.01')));
-    assert.deepEqual([x402?.mode, x402?.asset, alternatives[0]?.mode], ['local', LOCAL_TOKEN.address, 'testnet']);
+    const [written, ...more] = problems(several([BASE, { ...polygon, ...own(KEYS[1]) }], REDIS));
+    assert.deepEqual([written?.path, more], ['payments.x402[1].facilitator.privateKey', []]);
   });
 
   it('is warned of by entry', () => {
@@ -93,26 +81,6 @@ describe('a list under payments.x402', () => {
 });
 
 describe('an entry that is refused', () => {
-  it('names its line', () => {
-    const text = `
-version: 1
-merchant: { name: Shop }
-backend: { baseUrl: http://127.0.0.1:3000 }
-payments:
-  x402:
-    - { network: base-sepolia, payTo: "${PAYEE}" }
-    - network: polygon-amoy
-      payTo: "0x1"
-      facilitator: { mode: remote, url: https://amoy.example }
-resources: { report: { backend: { method: GET, path: /report }, pricing: "$0.01" } }
-`;
-    const found = placedProblems(text);
-    assert.deepEqual(
-      found.map(({ path, place }) => [path, place?.line, place?.column]),
-      [['payments.x402[1].payTo', 9, 7]],
-    );
-  });
-
   it('may not take test money beside real money', () => {
     const message = /^must not stand beside that of payments\.x402\[0\]: one of them has real money/;
     for (const other of [AMOY, { ...AMOY, network: 'local', ...own(KEYS[0]), rpcUrl: 'http://127.0.0.1:8545' }])
@@ -201,9 +169,6 @@ describe('a price beside several entries', () => {
     assert.deepEqual([exponents?.get('USDC'), exponents?.get('EURC'), exponents?.get('Euro Coin')], [6, 2, 2]);
     const large = '90071992547409.93';
     const found = problems({ ...asking(), ...several([SEPOLIA, EURO]), ...amounts({ USDC: '1', EURC: large }) });
-    assert.deepEqual(
-      found.map(({ path }) => path),
-      ['resources.report.pricing.amounts.EURC'],
-    );
+    assert.deepEqual([found[0]?.path, found.length], ['resources.report.pricing.amounts.EURC', 1]);
   });
 });

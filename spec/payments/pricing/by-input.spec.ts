@@ -2,13 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Json, JsonObject } from '../../../src/json/json.ts';
-import { formatAmount, parseAmount } from '../../../src/payments/pricing/amount.ts';
+import { formatAmount } from '../../../src/payments/pricing/amount.ts';
 import {
   type ChoiceRule,
-  highestOf,
   type InputRule,
-  lowestOf,
-  type PriceRule,
   priceOfInput,
   type QuoteRule,
   quotedUnits,
@@ -27,12 +24,6 @@ const TIER: TierRule = {
 };
 const CHOICE: ChoiceRule = { kind: 'choice', pointer: '/n', amounts: { low: '0.01', high: '0.05' } };
 const QUOTE: QuoteRule = { kind: 'quote', method: 'POST', path: '/price', min: '0.01', max: '2' };
-
-/** The price in display units; or the pointer and the words of what gives none. */
-function priced(rule: InputRule, n: Json | undefined, decimals = 6): string {
-  const priced = priceOfInput(rule, n === undefined ? {} : { n }, decimals);
-  return priced.kind === 'price' ? formatAmount(priced.units, decimals) : `${priced.pointer} ${priced.message}`;
-}
 
 /** A decimal text as a fraction of whole numbers. */
 function fraction(text: string): readonly [top: bigint, bottom: bigint] {
@@ -73,101 +64,76 @@ function unitRules(decimals: number): fc.Arbitrary<UnitRule> {
 }
 
 describe('a price by unit', () => {
-  it('is exact for 100,000 random rules and numbers, within bounds, and never falls', () => {
-    const runs = DECIMALS.chain((decimals) => fc.tuple(fc.constant(decimals), unitRules(decimals), NUMBERS, NUMBERS));
-    const units = (rule: UnitRule, n: number, decimals: number): bigint => {
-      const price = priceOfInput(rule, { n }, decimals);
-      assert.ok(price.kind === 'price');
-      return price.units;
-    };
+  it('is exact for 100,000 random rules and numbers', () => {
+    const runs = DECIMALS.chain((decimals) => fc.tuple(fc.constant(decimals), unitRules(decimals), NUMBERS));
     fc.assert(
-      fc.property(runs, ([decimals, rule, n, other]) => {
-        const found = units(rule, n, decimals);
-        assert.equal(found, oracle(rule, n, decimals));
-        assert.ok(found >= parseAmount(rule.min, decimals) && found <= parseAmount(rule.max, decimals));
-        const [less, more] = n < other ? [n, other] : [other, n];
-        assert.ok(units(rule, less, decimals) <= units(rule, more, decimals));
-      }),
+      fc.property(runs, ([decimals, rule, n]) =>
+        assert.deepEqual(priceOfInput(rule, { n }, decimals), { kind: 'price', units: oracle(rule, n, decimals) }),
+      ),
       { numRuns: 100_000, seed: 42 },
     );
   });
+});
 
-  const exact: Readonly<Record<string, readonly number[]>> = {
-    '0.01': [0.1 + 0.2, 1e-7, 5e-324, -1, -0, 0, -MOST],
-    '0.011': [1.1],
-    '0.07': [7],
-    '0.333': [33.3],
-    '0.333334': [33.33333],
-    '1': [99.99999999999999, 101, MOST],
+describe('a price by input', () => {
+  const RANGED = `/n must be a number from -${MOST} to ${MOST}: the price follows it`;
+  const NO_NUMBERS = {
+    '/n must be a number: the price follows it': ['NaN', '7', '1e3', '', 'Infinity', true, null, [], {}],
+    [RANGED]: [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1e21, -1e21, MOST + 1, -MOST - 1],
   };
-  for (const [price, numbers] of Object.entries(exact))
-    for (const n of numbers) it(`is ${price} for ${n}`, () => assert.equal(priced(UNIT, n), price));
-
-  it('rounds up once, at the end', () => {
-    const rule = { ...UNIT, amount: '0.000003', min: '0.000001', max: '1' };
-    assert.deepEqual(
-      [0.1, 0.4, 1.1].map((n) => priced(rule, n)),
-      ['0.000001', '0.000002', '0.000004'],
-    );
-    assert.equal(priced(rule, 0.4, 18), '0.0000012');
-  });
-
-  it('counts code points of a text, as maxLength does, and items of a list', () => {
-    const text = { ...UNIT, of: 'text' } as const;
-    assert.deepEqual(
-      ['', 'abc', '😀😀', 'e\u0301', '\ud83d'].map((n) => priced(text, n)),
-      [...['0.01', '0.03', '0.02', '0.02', '0.01']],
-    );
-    assert.equal(priced(text, '😀'.repeat(200)), '1');
-    assert.equal(priced({ ...UNIT, of: 'list' }, [1, [2, 3], null]), '0.03');
-  });
-});
-
-describe('a price by tier', () => {
-  const steps: Readonly<Record<string, readonly number[]>> = {
-    '0.01': [-5, 0, 10],
-    '0.05': [10.000000000000002, 100],
-    '/n must be at most 100': [100.00000000000001, MOST],
-  };
-  for (const [price, numbers] of Object.entries(steps))
-    for (const n of numbers) it(`is ${price} for ${n}`, () => assert.equal(priced(TIER, n), price));
-
-  it('counts texts and lists too', () => {
-    assert.equal(priced({ ...TIER, of: 'text' }, '😀'.repeat(10)), '0.01');
-    assert.equal(priced({ ...TIER, of: 'text' }, 'a'.repeat(101)), '/n must be at most 100 characters');
-    assert.equal(priced({ ...TIER, of: 'list' }, [...'a'.repeat(101)]), '/n must be at most 100 items');
-  });
-});
-
-describe('a price by choice', () => {
-  it('is that of the text, or of the boolean', () => {
-    const flag: ChoiceRule = { ...CHOICE, amounts: { true: '2', false: '1' } };
-    assert.deepEqual([priced(CHOICE, 'low'), priced(CHOICE, 'high')], ['0.01', '0.05']);
-    assert.deepEqual([priced(flag, true), priced(flag, false)], ['2', '1']);
-  });
-  for (const value of ['LOW', '', 'toString', '__proto__', 'constructor', 0, true, null, ['low'], { low: 1 }])
-    it(`is refused for ${JSON.stringify(value)}`, () =>
-      assert.equal(priced(CHOICE, value), '/n must be one of low, high: the price follows it'));
-});
-
-describe('a value that gives no price', () => {
-  const wrong: readonly Json[] = [
-    ...['NaN', '7', '1e3', '', 'Infinity', true, null, [], {}, Number.NaN, Number.POSITIVE_INFINITY],
-    ...[Number.NEGATIVE_INFINITY, 1e21, -1e21, MOST + 1, -MOST - 1],
+  const NO_CHOICES = ['LOW', '', 'toString', '__proto__', 'constructor', 0, true, null, ['low'], { low: 1 }];
+  /** Values by their prices in display units, or by pointer and words of what gives none. */
+  type Row = readonly [what: string, rule: InputRule, prices: Readonly<Record<string, readonly Json[]>>];
+  const ROWS: readonly Row[] = [
+    ['unit of a number', UNIT, NO_NUMBERS],
+    [
+      'unit of a text, in code points as maxLength counts',
+      { ...UNIT, of: 'text' },
+      {
+        ...{ '0.01': ['', '\ud83d'], '0.02': ['😀😀', 'e\u0301'], '0.03': ['abc'], '1': ['😀'.repeat(200)] },
+        '/n must be a text: the price follows its length': [7, ['a'], { length: 3 }, null, true],
+      },
+    ],
+    ['unit of a list', { ...UNIT, of: 'list' }, { '0.03': [[1, [2, 3], null]] }],
+    [
+      'tier of a number',
+      TIER,
+      {
+        ...{ '0.01': [-5, 0, 10], '0.05': [10.000000000000002, 100] },
+        ...{ '/n must be at most 100': [100.00000000000001, MOST], ...NO_NUMBERS },
+      },
+    ],
+    [
+      'tier of a text',
+      { ...TIER, of: 'text' },
+      { '0.01': ['😀'.repeat(10)], '/n must be at most 100 characters': ['a'.repeat(101)] },
+    ],
+    [
+      'tier of a list',
+      { ...TIER, of: 'list' },
+      {
+        '/n must be at most 100 items': [[...'a'.repeat(101)]],
+        '/n must be a list: the price follows its length': [7, 'abc', { length: 3 }, null, true],
+      },
+    ],
+    [
+      'choice',
+      CHOICE,
+      { '0.01': ['low'], '0.05': ['high'], '/n must be one of low, high: the price follows it': NO_CHOICES },
+    ],
+    ['choice of a boolean', { ...CHOICE, amounts: { true: '2', false: '1' } }, { '2': [true], '1': [false] }],
   ];
-  for (const rule of [UNIT, TIER])
-    for (const value of wrong)
-      it(`is ${typeof value} ${String(value)} where a ${rule.kind} is of a number`, () =>
-        assert.match(priced(rule, value), /^\/n must be a number/));
+  for (const [what, rule, prices] of ROWS)
+    for (const [price, values] of Object.entries(prices))
+      it(`by ${what}: ${price}`, () => {
+        for (const n of values) {
+          const priced = priceOfInput(rule, { n }, 6);
+          const found = priced.kind === 'price' ? formatAmount(priced.units, 6) : `${priced.pointer} ${priced.message}`;
+          assert.equal(found, price, `${typeof n} ${JSON.stringify(n)}`);
+        }
+      });
 
-  it('is another type where the length of a text or a list counts', () => {
-    for (const value of [7, ['a'], { length: 3 }, null, true])
-      assert.match(priced({ ...UNIT, of: 'text' }, value), /^\/n must be a text/);
-    for (const value of [7, 'abc', { length: 3 }, null, true])
-      assert.match(priced({ ...TIER, of: 'list' }, value), /^\/n must be a list/);
-  });
-
-  it('is not there, although its place has a prototype, a list or a text', () => {
+  it('is none without its value, although the place of that has a prototype, a list or a text', () => {
     const without: readonly (readonly [JsonObject, readonly string[]])[] = [
       [{}, ['/n', '/__proto__/x', '/toString/length']],
       [{ n: 7 }, ['/n/m']],
@@ -175,20 +141,21 @@ describe('a value that gives no price', () => {
       [{ n: 'abc' }, ['/n/length']],
       [{ n: {} }, ['/n/__proto__']],
     ];
+    const message = 'is required: the price follows it';
     for (const [input, pointers] of without)
       for (const pointer of pointers)
         for (const rule of [UNIT, TIER, CHOICE])
-          assert.deepEqual(priceOfInput({ ...rule, pointer }, input, 6), {
-            ...{ kind: 'invalid', pointer, message: 'is required: the price follows it' },
-          });
+          assert.deepEqual(priceOfInput({ ...rule, pointer }, input, 6), { kind: 'invalid', pointer, message });
   });
 
-  it('is found by the escapes of RFC 6901 alone', () => {
+  it('finds its value by the escapes of RFC 6901 alone', () => {
     const input = { 'a/b': { 'c~d': 7, 'c~1d': 9 }, a: { b: 8 } };
-    const at = (pointer: string) => priceOfInput({ ...UNIT, pointer }, input, 6);
-    assert.deepEqual(at('/a~1b/c~0d'), { kind: 'price', units: 70_000n });
-    assert.deepEqual(at('/a~1b/c~01d'), { kind: 'price', units: 90_000n });
-    assert.deepEqual(at('/a/b'), { kind: 'price', units: 80_000n });
+    for (const [pointer, units] of [
+      ['/a~1b/c~0d', 70_000n],
+      ['/a~1b/c~01d', 90_000n],
+      ['/a/b', 80_000n],
+    ] as const)
+      assert.deepEqual(priceOfInput({ ...UNIT, pointer }, input, 6), { kind: 'price', units });
   });
 });
 
@@ -199,42 +166,21 @@ describe('a quote', () => {
       assert.deepEqual(read({ amount }), { kind: 'price', units });
   });
 
-  const faults: readonly (readonly [unknown, RegExp])[] = [
-    ...[undefined, null, '1', 1, [], ['1'], {}, { amount: 1 }, { amount: null }, { amount: ['1'] }].map(
-      (answer) => [answer, /^the quote is no object with a text amount/] as const,
-    ),
-    [Object.create({ amount: '1' }), /^the quote is no object/],
-    ...['', '-1', '1e0', '1,5', ' 1', '1 ', '٣', 'NaN', '0x1', '01', '+1'].map(
-      (amount) => [{ amount }, /^in the quote the amount is not a decimal number/] as const,
-    ),
-    [{ amount: '0.1234567' }, /^in the quote the amount has more decimals than the asset/],
-    [{ amount: '9'.repeat(161) }, /^in the quote the amount is longer/],
-    [{ amount: '0' }, /^the quote is below pricing\.by\.quote\.min, 0\.01$/],
-    [{ amount: '0.009999' }, /^the quote is below pricing\.by\.quote\.min, 0\.01$/],
-    [{ amount: '2.000001' }, /^the quote is above pricing\.by\.quote\.max, 2$/],
-  ];
-  for (const [answer, fault] of faults)
-    it(`is refused as ${JSON.stringify(answer)?.slice(0, 30)}`, () => {
-      const found = read(answer);
-      assert.ok(found.kind === 'fault');
-      assert.match(found.message, fault);
+  const amounts = (...texts: readonly string[]) => texts.map((amount) => ({ amount }));
+  const FAULTS: Readonly<Record<string, readonly unknown[]>> = {
+    'the quote is no object with a text amount, such as { "amount": "0.01" }': [
+      ...[undefined, null, '1', 1, [], ['1'], {}, { amount: 1 }, { amount: null }, { amount: ['1'] }],
+      Object.create({ amount: '1' }),
+    ],
+    'in the quote the amount is not a decimal number such as "0.01" (digits and at most one point, no sign, no exponent)':
+      amounts('', '-1', '1e0', '1,5', ' 1', '1 ', '٣', 'NaN', '0x1', '01', '+1', 'hunter2'),
+    'in the quote the amount has more decimals than the asset': amounts('0.1234567'),
+    'in the quote the amount is longer than 160 characters': amounts('9'.repeat(161)),
+    'the quote is below pricing.by.quote.min, 0.01': amounts('0', '0.009999'),
+    'the quote is above pricing.by.quote.max, 2': amounts('2.000001'),
+  };
+  for (const [message, answers] of Object.entries(FAULTS))
+    it(`is refused where ${message}`, () => {
+      for (const answer of answers) assert.deepEqual(read(answer), { kind: 'fault', message });
     });
-
-  it('is told of without a word of its own', () => {
-    const found = read({ amount: 'hunter2', hunter2: 'hunter2' });
-    assert.ok(found.kind === 'fault' && !found.message.includes('hunter2'));
-  });
-});
-
-describe('the bounds of a rule', () => {
-  const rules: readonly (readonly [PriceRule, string, string])[] = [
-    [UNIT, '0.01', '1'],
-    [QUOTE, '0.01', '2'],
-    [TIER, '0.01', '0.05'],
-    [{ ...TIER, steps: TIER.steps.toReversed() }, '0.01', '0.05'],
-    [{ ...CHOICE, amounts: { a: '10', b: '9.5', c: '0.100', d: '0.09' } }, '0.09', '10'],
-  ];
-  for (const [rule, lowest, highest] of rules)
-    it(`are ${lowest} and ${highest} by ${rule.kind}`, () =>
-      assert.deepEqual([lowestOf(rule), highestOf(rule)], [lowest, highest]));
 });

@@ -23,33 +23,25 @@ describe('the choice among rails', () => {
     const log = { info: (facts: object) => void lines.push(facts), warn: (facts: object) => void lines.push(facts) };
     const rails = await createRails(entries, log, async (entry, own): Promise<X402Rail> => {
       const at = entries.indexOf(entry);
-      const note = (what: string): void => void asked.push([at, what]);
+      const note = <T>(what: string, answer: T): T => {
+        asked.push([at, what]);
+        return answer;
+      };
       own.info({}, 'open');
       return {
         facilitator: at === 0 ? 'local' : 'remote',
         seesChain: () => at !== 2,
-        verify: async () => {
-          note('verify');
-          return { kind: 'valid' };
-        },
-        settle: async (_proof, _offer, _writeAhead, history) => {
-          note(`settle ${history?.transaction}`);
-          return { kind: 'settled', evidence: 'logs', transaction: `0x${at}` };
-        },
-        reconcile: async (_proof, _offer, history) => {
-          note(`reconcile ${history?.transaction}`);
-          return { kind: 'open' };
-        },
+        verify: async () => note('verify', { kind: 'valid' }),
+        settle: async (_proof, _offer, _writeAhead, history) =>
+          note(`settle ${history?.transaction}`, { kind: 'settled', evidence: 'logs', transaction: `0x${at}` }),
+        reconcile: async (_proof, _offer, history) => note(`reconcile ${history?.transaction}`, { kind: 'open' }),
         ...(at === 0 ? { markOf: async (transaction: string) => transaction } : {}),
         ...(at === 1 ? { sentBack: async () => true } : {}),
         check: () => check(at),
-        examine: () => {
-          note('examine');
-          return examination;
-        },
-        renew: ([renewed, ...others]) => note(`renew ${renewed?.offered} ${others.length}`),
+        examine: () => note('examine', examination),
+        renew: ([renewed, ...others]) => note(`renew ${renewed?.offered} ${others.length}`, undefined),
         away: () => new Set(),
-        close: async () => note('close'),
+        close: async () => note('close', undefined),
       };
     });
     return { rails, asked, lines };
