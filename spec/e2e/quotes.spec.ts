@@ -200,7 +200,8 @@ describe('a quote', () => {
       await receiptWhen(gateway, bought.requestId, true);
       backend.quoting(AWAY);
       await testbed.takes(0n, async () => {
-        for (aheadMs of [0, laterMs]) {
+        for (const ms of [0, laterMs]) {
+          aheadMs = ms;
           const again = await bring(gateway, 'custom', sizeOf(50), sent);
           assert.deepEqual(
             [again.status, again.bytes, again.headers.get('idempotent-replayed')],
