@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Json, JsonObject } from '../../../src/json/json.ts';
-import { formatAmount } from '../../../src/payments/pricing/amount.ts';
+import { formatAmount, parseAmount } from '../../../src/payments/pricing/amount.ts';
 import {
   type ChoiceRule,
   type InputRule,
@@ -64,12 +64,20 @@ function unitRules(decimals: number): fc.Arbitrary<UnitRule> {
 }
 
 describe('a price by unit', () => {
-  it('is exact for 100,000 random rules and numbers', () => {
-    const runs = DECIMALS.chain((decimals) => fc.tuple(fc.constant(decimals), unitRules(decimals), NUMBERS));
+  it('is exact for 100,000 random rules and numbers, within bounds, and never falls', () => {
+    const runs = DECIMALS.chain((decimals) => fc.tuple(fc.constant(decimals), unitRules(decimals), NUMBERS, NUMBERS));
+    const units = (rule: UnitRule, n: number, decimals: number): bigint => {
+      const price = priceOfInput(rule, { n }, decimals);
+      return price.kind === 'price' ? price.units : assert.fail(price.message);
+    };
     fc.assert(
-      fc.property(runs, ([decimals, rule, n]) =>
-        assert.deepEqual(priceOfInput(rule, { n }, decimals), { kind: 'price', units: oracle(rule, n, decimals) }),
-      ),
+      fc.property(runs, ([decimals, rule, n, other]) => {
+        const found = units(rule, n, decimals);
+        assert.equal(found, oracle(rule, n, decimals));
+        assert.ok(found >= parseAmount(rule.min, decimals) && found <= parseAmount(rule.max, decimals));
+        const beside = units(rule, other, decimals);
+        assert.ok(n < other ? found <= beside : beside <= found);
+      }),
       { numRuns: 100_000, seed: 42 },
     );
   });
