@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { isResult } from '../adapters/a2a/post.ts';
 import type { TestGateway } from '../support/gateway.ts';
+import { callInPlace } from '../support/in-place.ts';
 
 /** One call, before it is put in the words of a channel. */
 export interface Call {
@@ -99,6 +100,16 @@ export const CHANNELS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
     const failed = task.status.state !== 'TASK_STATE_COMPLETED';
     const body = task.artifacts[0].parts[0].data;
     return reply(answer, raw, body, task.metadata[RECEIPT] as string | undefined, failed);
+  },
+};
+
+/** The same, and sales in place, which take no mandate here. */
+export const WITH_IN_PLACE: Readonly<Record<string, Send>> = {
+  ...CHANNELS,
+  async origin(gateway, { resourceId, input, proof = '', headers }) {
+    const answer = await callInPlace(gateway, resourceId, input, { ...headers, 'payment-signature': proof });
+    const raw = await answer.text();
+    return reply(answer, raw, JSON.parse(raw) as Body, undefined, answer.status >= 400);
   },
 };
 

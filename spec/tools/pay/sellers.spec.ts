@@ -3,30 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { decodePaymentSignatureHeader, encodePaymentRequiredHeader } from '@x402/core/http';
+import { decodePaymentSignatureHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { generatePrivateKey } from 'viem/accounts';
 import { newId } from '../../../src/events/event.ts';
-import { LOCAL_TOKEN, TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
+import { TEST_BUYER } from '../../../src/payments/pricing/networks.ts';
 import { whyOf } from '../../../tools/pay/channel.ts';
 import { acgOfCheckout } from '../../cli/acg.ts';
-import { answerJson, type HttpExchange, serveHttp } from '../../support/http-server.ts';
-
-const PAYEE = `0x${'2'.repeat(40)}`;
-
-function asking(changes: object = {}, resource: object = {}): PaymentRequired {
-  return {
-    x402Version: 2,
-    resource: { url: 'https://shop.example/x', ...resource },
-    accepts: [
-      {
-        ...{ scheme: 'exact', network: 'eip155:31337', amount: '10000', asset: LOCAL_TOKEN.address, payTo: PAYEE },
-        ...{ maxTimeoutSeconds: 120, extra: { name: 'Test USD', version: '2' } },
-        ...changes,
-      },
-    ],
-  } as PaymentRequired;
-}
+import { answerJson } from '../../support/http-server.ts';
+import { type Answer, asking, challenged, delivered, openSeller, PAYEE, selling } from './strange-seller.ts';
 
 /** The envelope of a gateway whose merchant answered 404 with this body. */
 function failure(body: unknown): object {
@@ -41,33 +26,18 @@ describe('acg pay before a strange seller', () => {
 
   /** What `acg pay` does before a server that answers so; `proofs`: the payments that it got. */
   async function before(
-    answer: (exchange: HttpExchange, proofs: readonly string[]) => void,
+    answer: Answer,
     args: readonly string[] = ['--yes'],
     env: Readonly<Record<string, string>> = {},
   ) {
-    const proofs: string[] = [];
-    const keys = new Set<unknown>();
-    const server = await serveHttp((exchange) => {
-      const { headers } = exchange.request;
-      if (typeof headers['payment-signature'] === 'string') {
-        proofs.push(headers['payment-signature']);
-        keys.add(headers['idempotency-key']);
-      }
-      answer(exchange, proofs);
-    });
+    const { url, stop, proofs, keys } = await openSeller(answer);
     try {
-      const run = await acgOfCheckout(folder, ['pay', `${server.url}/x`, ...args], env);
+      const run = await acgOfCheckout(folder, ['pay', `${url}/x`, ...args], env);
       return { ...run, proofs, keys };
     } finally {
-      await server.stop();
+      await stop();
     }
   }
-  const challenged =
-    (document: PaymentRequired, body: object = {}) =>
-    ({ response }: HttpExchange): void => {
-      response.setHeader('payment-required', encodePaymentRequiredHeader(document));
-      answerJson(response, 402, body);
-    };
 
   it('signs what it has shown, and nothing else of the challenge', async () => {
     const [first] = asking().accepts;
@@ -75,10 +45,7 @@ describe('acg pay before a strange seller', () => {
       ...asking({ amount: '99000000' }),
       accepts: [{ ...first, scheme: 'upto' }, first, ...asking({ amount: '1' }).accepts],
     };
-    const { code, proofs, errors } = await before((exchange, got) => {
-      if (got.length === 0) challenged(dear as PaymentRequired)(exchange);
-      else answerJson(exchange.response, 200, {});
-    });
+    const { code, proofs, errors } = await before(selling(delivered, challenged(dear as PaymentRequired)));
     assert.equal(code, 0, errors);
     assert.match(errors, /price {4}0\.01 TUSD/);
     const { accepted, payload } = decodePaymentSignatureHeader(proofs[0] ?? '');
@@ -113,11 +80,9 @@ describe('acg pay before a strange seller', () => {
   });
 
   it('sends the same proof under the same key while the seller is busy', async () => {
-    const { code, proofs, keys } = await before((exchange, got) => {
-      if (got.length === 0) challenged(asking())(exchange);
-      else if (got.length < 3) answerJson(exchange.response, 503, {});
-      else answerJson(exchange.response, 200, {});
-    });
+    const { code, proofs, keys } = await before(
+      selling(({ response }, got) => answerJson(response, got.length < 3 ? 503 : 200, {})),
+    );
     assert.equal(code, 0);
     assert.equal(proofs.length, 3);
     assert.equal(new Set(proofs).size, 1);
@@ -131,20 +96,20 @@ describe('acg pay before a strange seller', () => {
       [{ error: 'no such city' }, 0],
       [{ status: 'error', code: 'BACKEND_ERROR', message: 'not delivered', retryable: false }, 1],
     ] as const) {
-      const { code, output } = await before((exchange, got) => {
-        if (got.length === 0) return challenged(asking())(exchange);
-        exchange.response.setHeader('payment-response', Buffer.from(JSON.stringify(settled)).toString('base64'));
-        answerJson(exchange.response, 404, body);
-      });
+      const { code, output } = await before(
+        selling(({ response }) => {
+          response.setHeader('payment-response', Buffer.from(JSON.stringify(settled)).toString('base64'));
+          answerJson(response, 404, body);
+        }),
+      );
       assert.deepEqual([code, JSON.parse(output.toString())], [expected, body]);
     }
   });
 
   it('says what the merchant says of a failure, in one line without control characters', async () => {
-    const { errors } = await before(({ response }, got) => {
-      if (got.length === 0) return challenged(asking())({ response } as HttpExchange);
-      answerJson(response, 502, failure({ error: 'No such city\u001b[2K.' }));
-    });
+    const { errors } = await before(
+      selling(({ response }) => answerJson(response, 502, failure({ error: 'No such city\u001b[2K.' }))),
+    );
     assert.match(
       errors,
       /\nnot delivered: 502 The backend answered 404\. It says: No such city \[2K\. Not delivered\.\n$/,
@@ -164,10 +129,9 @@ describe('acg pay before a strange seller', () => {
       assert.equal(whyOf(failure(said)), `The backend answered 404. ${words}Not delivered.`));
 
   it('follows no redirect with a proof', async () => {
-    const { code, proofs, errors } = await before((exchange, got) => {
-      if (got.length === 0) challenged(asking())(exchange);
-      else exchange.response.writeHead(307, { location: '/elsewhere' }).end();
-    });
+    const { code, proofs, errors } = await before(
+      selling(({ response }) => response.writeHead(307, { location: '/elsewhere' }).end()),
+    );
     assert.deepEqual([code, proofs.length], [1, 1]);
     assert.match(errors, /the answer names no settlement\nnot delivered: 307\n$/);
   });
@@ -231,9 +195,7 @@ describe('acg pay before a strange seller', () => {
   });
 
   it('reads the offer of a body where there is no header', async () => {
-    const { code, proofs } = await before(({ response }, got) => {
-      answerJson(response, got.length === 0 ? 402 : 200, got.length === 0 ? asking() : {});
-    });
+    const { code, proofs } = await before(selling(delivered, ({ response }) => answerJson(response, 402, asking())));
     assert.deepEqual([code, proofs.length], [0, 1]);
   });
 
@@ -242,8 +204,7 @@ describe('acg pay before a strange seller', () => {
     await before(
       (exchange, got) => {
         seen.push(exchange.request.headers['x-shop']);
-        if (got.length === 0) challenged(asking())(exchange);
-        else answerJson(exchange.response, 200, {});
+        selling(delivered)(exchange, got);
       },
       ['--yes', '--header', 'X-Shop: a: b'],
     );
