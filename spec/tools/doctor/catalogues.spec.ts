@@ -96,7 +96,7 @@ const NO_PRICE = (id: string, ...routes: readonly string[]) =>
   `WARN would list resources.${id}, but: ${routes.map((route) => `Paid route ${route} has no price hint`).join(', ')}; ` +
   'price it in the canonical USDC of a public network, which is shown as USD: TUSD is no currency of three letters';
 
-const refused = (why: string): string => `WARN would refuse resources.price_list: ${why}`;
+const refused = (why: string, id = 'price_list'): string => `WARN would refuse resources.${id}: ${why}`;
 /** Listings that tell this, and pass the other resource. */
 const telling = (text: string, ...listings: readonly string[]): Findings =>
   Object.fromEntries(listings.map((listing) => [listing, [text, ...(ONE[listing] ?? [])]]));
@@ -121,6 +121,20 @@ const CASES: readonly (readonly [what: string, changes: ConfigObject, differs: F
       ...telling(refused(`its 402 does not say how it is called; ${EXAMPLE}`), BAZAAR),
       ...telling(refused(`${NO_SCHEMAS}; ${EXAMPLE}`), AGENTCASH),
     },
+  ],
+  [
+    'an address without values for its path, which MPP directories ask as it stands',
+    { resources: { market_report: { bazaar: undefined } } },
+    Object.fromEntries(
+      [
+        [BAZAAR, 'its 402 does not say how it is called'],
+        [AGENTCASH, NO_SCHEMAS],
+        [MPP, 'it has no values for the path of its address'],
+      ].map(([listing = '', why]) => [
+        listing,
+        [refused(`${why}; set resources.market_report.bazaar.example`, 'market_report'), ...(ONE[listing] ?? [])],
+      ]),
+    ),
   ],
   [
     'schemas that the head has no room for, without which Bazaar lists a resource',
