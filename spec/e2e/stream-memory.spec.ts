@@ -64,7 +64,7 @@ const METER = join(import.meta.dirname, '../support/memory-meter.ts');
 
 let replicas: Replicas;
 before(async () => {
-  replicas = await startReplicas(1, { execArgv: ['--expose-gc', '--import', METER] });
+  replicas = await startReplicas(1, { execArgv: ['--import', METER] });
 });
 after(() => replicas?.stop());
 

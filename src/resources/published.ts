@@ -163,7 +163,7 @@ function inPlaceOf(
   named.set(pathShape(own), path);
   const properties = isObject(inputSchema['properties']) ? inputSchema['properties'] : {};
   const names = templateParameters(path);
-  /** What a caller tries first: checks of listings fill paths and bodies with it. */
+  /** Values that a caller tries first: checks of listings fill paths and bodies with them. */
   const example = bazaar?.example ?? {};
   const inPath = template.parameters.map((name, place) =>
     parameter(names[place] ?? name, 'path', schemaOf(properties, name), true, example[name]),
